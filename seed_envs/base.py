@@ -1,0 +1,273 @@
+"""``SeedEnv``: the skeleton every environment of this package fills in.
+
+It owns reset and step, the choice of a task, and the info dictionary, whose keys never vary. It knows no rules, no
+prompt and no reward scaling: rules live in the environment folders, the rest in ``seed_envs.wrappers``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import gymnasium as gym
+
+from seed_envs.errors import EpisodeEnded, UnknownOption, UnknownSplit, close_matches
+from seed_envs.spaces import UnicodeText
+
+Obs = TypeVar("Obs")
+
+#: Longest action, in characters, that is looked at; anything longer is an invalid action.
+MAX_ACTION_LENGTH = 10_000
+
+#: The keys of every info dictionary, beside the environment's own name.
+INFO_KEYS = (
+    "task_id",
+    "task_type",
+    "goal",
+    "admissible_actions",
+    "action_valid",
+    "invalid_reason",
+    "success",
+    "score",
+    "stop_reason",
+)
+
+
+class Outcome(NamedTuple):
+    """What one action did.
+
+    Attributes:
+        observation: Text, or a dict with ``text`` and ``image``.
+        reward: The task's own reward, unscaled.
+        terminated: The task says the episode is over.
+        action_valid: False leaves the state unchanged.
+        invalid_reason: Why the action was refused, or ``""``.
+        truncated: A fault of the environment's own back end or protocol; step limits belong to ``TimeLimit``.
+        stop_reason: A ``StopReason`` value when the episode ended here; ``""`` means it is derived from the flags.
+    """
+
+    observation: Any
+    reward: float = 0.0
+    terminated: bool = False
+    action_valid: bool = True
+    invalid_reason: str = ""
+    truncated: bool = False
+    stop_reason: str = ""
+
+
+class TaskStatus(NamedTuple):
+    """Where the current task stands."""
+
+    task_type: str
+    goal: str
+    success: bool
+    score: float
+
+
+class LazyActions(Sequence[str]):
+    """The admissible actions, computed when somebody looks.
+
+    Args:
+        compute: Returns the actions in order. It must close over an immutable snapshot, so that the list stays the
+            one of its own step however late it is read.
+    """
+
+    __slots__ = ("_compute", "_values")
+
+    def __init__(self, compute: Callable[[], Sequence[str]]) -> None:
+        self._compute: Callable[[], Sequence[str]] | None = compute
+        self._values: tuple[str, ...] = ()
+
+    def _get(self) -> tuple[str, ...]:
+        if self._compute is not None:
+            self._values = tuple(self._compute())
+            self._compute = None
+        return self._values
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._get()[index]
+
+    def __len__(self) -> int:
+        return len(self._get())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._get())
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._get()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, LazyActions):
+            return self._get() == other._get()
+        return isinstance(other, tuple) and self._get() == other
+
+    def __hash__(self) -> int:
+        return hash(self._get())
+
+    def __repr__(self) -> str:
+        return repr(self._get())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (tuple, (self._get(),))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> tuple[str, ...]:
+        return self._get()
+
+
+class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
+    """Base class of the environments: strings in, strings (and pictures) out.
+
+    A subclass sets ``name``, ``splits`` and ``option_keys``, and implements :meth:`_begin`, :meth:`_act`,
+    :meth:`_status`, :meth:`_extras`, :meth:`task_ids`, :meth:`oracle_action`, :meth:`get_state` and
+    :meth:`set_state`.
+
+    Args:
+        split: The split that ``reset`` draws from unless its options name another one.
+        render_mode: One of ``metadata["render_modes"]`` or None.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
+    name: ClassVar[str]
+    splits: ClassVar[tuple[str, ...]]
+    option_keys: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, *, split: str, render_mode: str | None = None) -> None:
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ValueError(f"render_mode={render_mode!r}; this environment has {self.metadata['render_modes']}")
+        self.check_split(split)
+        self.split = split
+        self.render_mode = render_mode
+        self.action_space = UnicodeText(MAX_ACTION_LENGTH)
+        self.observation_space = UnicodeText()
+        self.task_id = ""
+        self._running = False
+        self._action_valid = True
+        self._invalid_reason = ""
+        self._stop_reason = ""
+
+    # -- what a subclass implements ------------------------------------------------------------------------------
+
+    def task_ids(self, split: str) -> Sequence[str]:
+        """The tasks of a finite split in listed order.
+
+        Raises:
+            UnknownSplit: For a split this environment does not have.
+            UnboundedSplit: For a procedural split without a list.
+        """
+        raise NotImplementedError
+
+    def _begin(self, task_id: str, options: dict[str, Any]) -> Obs:
+        """Load a task and return its first observation; raises UnknownTask for an unknown id."""
+        raise NotImplementedError
+
+    def _act(self, action: str) -> Outcome:
+        """Apply one action of a running episode."""
+        raise NotImplementedError
+
+    def _status(self) -> TaskStatus:
+        """Task type, goal, success and score of the current state."""
+        raise NotImplementedError
+
+    def _admissible(self) -> Sequence[str] | None:
+        """The admissible actions (possibly a :class:`LazyActions`), or None where there is no such list."""
+        return None
+
+    def _extras(self) -> dict[str, Any]:
+        """What goes under ``info[name]``; the same keys after reset and step."""
+        return {}
+
+    def oracle_action(self) -> str:
+        """The next action of a policy that knows everything.
+
+        Raises:
+            OracleUnavailable: When no action leads to success any more.
+        """
+        raise NotImplementedError
+
+    def get_state(self) -> Any:
+        """A snapshot of the episode; valid for any environment with the same arguments."""
+        raise NotImplementedError
+
+    def set_state(self, state: Any) -> None:
+        """Continue from a snapshot of :meth:`get_state`."""
+        raise NotImplementedError
+
+    # -- the Gymnasium interface -----------------------------------------------------------------------------------
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
+        """Start an episode.
+
+        Args:
+            seed: Seeds ``np_random``, from which the task is drawn.
+            options: ``task_id`` plays exactly this task; ``split`` draws from another split; the environment may
+                accept further keys (``option_keys``).
+
+        Raises:
+            UnknownOption: For a key nobody reads.
+            UnknownTask: For an id no manifest or generator knows.
+            UnknownSplit: For a split that does not exist.
+        """
+        super().reset(seed=seed)
+        chosen = {} if options is None else {key: value for key, value in options.items() if value is not None}
+        for key in chosen:
+            if key not in _COMMON_OPTIONS and key not in self.option_keys:
+                known = sorted(_COMMON_OPTIONS | self.option_keys)
+                raise UnknownOption(
+                    f"reset option {key!r} is unknown; accepted: {known}.{close_matches(key, known)}"
+                )
+        if "split" in chosen:
+            self.check_split(chosen["split"])
+        task_id = chosen["task_id"] if "task_id" in chosen else self._choose_task(chosen)
+        observation = self._begin(task_id, chosen)
+        self.task_id = task_id
+        self._running = True
+        self._action_valid, self._invalid_reason, self._stop_reason = True, "", ""
+        return observation, self._info()
+
+    def step(self, action: str) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
+        """Send one action.
+
+        Raises:
+            gymnasium.error.InvalidAction: When the action is not a string (a bug of the caller, not of the agent).
+            EpisodeEnded: After the environment ended the episode, or before the first reset.
+        """
+        if not isinstance(action, str):
+            raise gym.error.InvalidAction(f"an action is a str; got {type(action).__name__}: {action!r}")
+        if not self._running:
+            raise EpisodeEnded("this episode is over (or none was started); call reset() first")
+        observation, reward, terminated, valid, reason, truncated, stop_reason = self._act(action)
+        self._action_valid, self._invalid_reason = valid, reason
+        if terminated or truncated:
+            self._running = False
+            self._stop_reason = stop_reason or ("success" if self._status().success else "failure")
+        return observation, reward, terminated, truncated, self._info()
+
+    def _choose_task(self, options: dict[str, Any]) -> str:
+        ids = self.task_ids(options.get("split", self.split))
+        return ids[int(self.np_random.integers(len(ids)))]
+
+    def check_split(self, split: object) -> None:
+        """Raise :class:`UnknownSplit` unless the environment has this split."""
+        if split not in self.splits:
+            raise UnknownSplit(
+                f"split {split!r} is unknown; this environment has {list(self.splits)}."
+                f"{close_matches(split, self.splits)}"
+            )
+
+    def _info(self) -> dict[str, Any]:
+        status = self._status()
+        return {
+            "task_id": self.task_id,
+            "task_type": status.task_type,
+            "goal": status.goal,
+            "admissible_actions": self._admissible(),
+            "action_valid": self._action_valid,
+            "invalid_reason": self._invalid_reason,
+            "success": status.success,
+            "score": status.score,
+            "stop_reason": self._stop_reason,
+            self.name: self._extras(),
+        }
+
+
+_COMMON_OPTIONS = frozenset({"task_id", "split"})

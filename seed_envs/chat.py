@@ -1,0 +1,67 @@
+"""From turns to chat messages.
+
+The only place that builds message lists, for training, evaluation and play alike. It knows no tokenizer and no
+environment; what the words are is decided by the profile's template.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seed_envs.profiles import Profile, TurnContext
+
+Message = dict[str, Any]
+
+_MARKERS = re.compile(r"<\|(?=[\w/-]+\|>)|<(?=/?(?:image|video|audio|s|pad|unk|bos|eos|start_of_turn|end_of_turn)>)")
+
+
+def defuse(text: str) -> str:
+    """Break chat-template and image markers inside text that a model or a data file wrote.
+
+    ``<|im_start|>`` becomes ``< |im_start|>``: readable, but no longer a special token, so typed text can neither
+    open a new role nor stand for an image.
+    """
+    return _MARKERS.sub(lambda match: match.group().replace("<", "< "), text) if "<" in text else text
+
+
+def split_observation(observation: Any) -> tuple[str, Any]:
+    """Text and image (or None) of an observation."""
+    if isinstance(observation, dict):
+        return observation.get("text", ""), observation.get("image")
+    return observation, None
+
+
+def user_message(text: str, image: Any = None) -> Message:
+    """A user message; with an image it has one image part followed by one text part."""
+    if image is None:
+        return {"role": "user", "content": text}
+    return {"role": "user", "content": [{"type": "image", "image": image}, {"type": "text", "text": text}]}
+
+
+def build_messages(
+    profile: Profile, turns: Sequence[TurnContext], replies: Sequence[str], skill: str = ""
+) -> list[Message]:
+    """The messages a policy sees before its next reply.
+
+    Args:
+        profile: Its ``style`` decides: ``"window"`` gives one fresh user message made from the last turn,
+            ``"growing"`` one conversation over all turns.
+        turns: All turns of the episode up to now, the current one last.
+        replies: The policy's earlier replies, one fewer than turns.
+        skill: Hindsight skill to splice into the template's slot; empty at inference.
+
+    Returns:
+        Messages, optionally headed by the profile's system message.
+    """
+    messages: list[Message] = [{"role": "system", "content": profile.system}] if profile.system else []
+    if profile.style == "window":
+        turn = turns[-1]
+        return [*messages, user_message(profile.template.render(turn, skill), turn.image)]
+    for index, turn in enumerate(turns):
+        messages.append(user_message(profile.template.render(turn, skill), turn.image))
+        if index < len(replies):
+            messages.append({"role": "assistant", "content": defuse(replies[index])})
+    return messages

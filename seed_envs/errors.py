@@ -1,0 +1,122 @@
+"""Every error this package raises, in one flat hierarchy.
+
+Each class also inherits the standard class it replaces, so ``except ValueError`` keeps working. Messages say what was
+expected, what came, and what to run. The module raises nothing itself and knows no environment.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+import gymnasium as gym
+
+
+class SeedEnvsError(Exception):
+    """Base class of all errors of ``seed_envs``."""
+
+
+# -- tasks and options ------------------------------------------------------------------------------------------------
+
+
+class UnknownTask(SeedEnvsError, ValueError):
+    """A task id that no manifest or generator of the environment knows."""
+
+
+class UnknownSplit(SeedEnvsError, ValueError):
+    """A split name the environment does not have."""
+
+
+class UnknownOption(SeedEnvsError, ValueError):
+    """A key of ``reset(options=...)``, or a value for it, that the environment does not have."""
+
+
+class UnknownProfile(SeedEnvsError, ValueError):
+    """A profile name the environment does not have."""
+
+
+class UnknownEnvironment(SeedEnvsError, ValueError):
+    """An id that is not in the registration table."""
+
+
+class UnboundedSplit(SeedEnvsError, ValueError):
+    """A procedural split has no finite list of tasks to iterate over."""
+
+
+class NoTaskMatches(SeedEnvsError, ValueError):
+    """The filters of ``reset(options=...)`` leave no task."""
+
+
+# -- data and packages ------------------------------------------------------------------------------------------------
+
+
+class DataMissing(SeedEnvsError, FileNotFoundError):
+    """Data that has to be fetched or named first; the message holds the command."""
+
+
+class DataInvalid(SeedEnvsError, ValueError):
+    """A data file that breaks its format; the message names the file and the place."""
+
+
+class DependencyMissing(SeedEnvsError, gym.error.DependencyNotInstalled):
+    """An optional package is not installed; the message holds the pip command."""
+
+
+# -- environment ------------------------------------------------------------------------------------------------------
+
+
+class EpisodeEnded(SeedEnvsError, gym.error.ResetNeeded):
+    """``step`` after the episode ended: call ``reset`` first."""
+
+
+class InvalidState(SeedEnvsError, ValueError):
+    """``set_state`` got something that is not a state of this environment."""
+
+
+class RetrievalError(SeedEnvsError, RuntimeError):
+    """A retriever could not answer; the episode is truncated, never scored."""
+
+
+class OracleUnavailable(SeedEnvsError, RuntimeError):
+    """The oracle has no action for this state (for example a dead end)."""
+
+
+# -- policy -----------------------------------------------------------------------------------------------------------
+
+
+class PolicyError(SeedEnvsError, RuntimeError):
+    """A policy returned something that is not a list of replies, one per request."""
+
+
+def close_matches(value: object, known: Iterable[str], limit: int = 3) -> str:
+    """A ready sentence with the closest known names.
+
+    Args:
+        value: What the user wrote.
+        known: The accepted names.
+        limit: How many suggestions at most.
+
+    Returns:
+        ``" Did you mean 'a' or 'b'?"``, or the empty string when nothing is close.
+    """
+    found = difflib.get_close_matches(str(value), list(known), n=limit, cutoff=0.5)
+    return f" Did you mean {' or '.join(repr(name) for name in found)}?" if found else ""
+
+
+def require(module: str, extra: str, why: str) -> None:
+    """Check that an optional package can be imported.
+
+    Args:
+        module: Import name of the package.
+        extra: The extra of this distribution that installs it.
+        why: What needs it, in a few words ("the Lucene search engine").
+
+    Raises:
+        DependencyMissing: When it is not installed.
+    """
+    import importlib.util
+
+    if importlib.util.find_spec(module) is None:
+        raise DependencyMissing(
+            f"{why} needs the package {module!r}, which is not installed. Run: pip install 'seed-envs[{extra}]'"
+        )

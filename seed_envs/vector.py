@@ -1,0 +1,152 @@
+"""``EnvPool``: several environments stepped side by side.
+
+Unlike Gymnasium's vector environments the pool takes a task per slot (so a group can share one), steps only the slots
+it is asked to, returns plain lists of texts, and turns an exception of one environment into a record while the others
+go on. It never resets by itself. Back ends: ``inline`` (fastest for pure-Python environments), ``thread`` (for
+environments that wait on a network) and ``process`` (isolation: crashes and hangs cost one slot).
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal, NamedTuple, Protocol
+
+import gymnasium as gym
+
+from seed_envs.tasks import TaskSpec
+from seed_envs.trajectory import EpisodeError
+
+MakeEnv = Callable[[], gym.Env[Any, str]]
+
+
+class SlotResult(NamedTuple):
+    """What one slot gave back; with an ``error`` the other fields are empty."""
+
+    observation: Any = None
+    reward: float = 0.0
+    terminated: bool = False
+    truncated: bool = False
+    info: dict[str, Any] = {}  # noqa: RUF012 - never written to
+    error: EpisodeError | None = None
+
+
+class Slot(Protocol):
+    """One environment, wherever it lives."""
+
+    def send(self, method: str, argument: Any) -> Any:
+        """Run ``reset`` (argument: TaskSpec), ``step`` (argument: reply) or ``call`` (argument: method name)."""
+
+    def close(self) -> None:
+        """Release the environment."""
+
+
+def serve(env: gym.Env[Any, str], method: str, argument: Any) -> Any:
+    """Run one request on an environment; every back end goes through here.
+
+    Returns:
+        A :class:`SlotResult` for ``reset`` and ``step``, the method's value for ``call``.
+    """
+    if method == "reset":
+        observation, info = env.reset(**argument.reset_arguments())
+        return SlotResult(observation, info=info)
+    if method == "step":
+        observation, reward, terminated, truncated, info = env.step(argument)
+        return SlotResult(observation, float(reward), bool(terminated), bool(truncated), info)
+    return getattr(env.unwrapped, argument)()
+
+
+def describe(error: BaseException) -> EpisodeError:
+    """An exception as data."""
+    return EpisodeError(type(error).__name__, str(error), "".join(traceback.format_exception(error)))
+
+
+class InlineSlot:
+    """An environment in this process."""
+
+    def __init__(self, make_env: MakeEnv) -> None:
+        self.env = make_env()
+
+    def send(self, method: str, argument: Any) -> Any:
+        """See :class:`Slot`."""
+        return serve(self.env, method, argument)
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.env.close()
+
+
+class EnvPool:
+    """A pool of environments.
+
+    Args:
+        make_env: Builds one environment (picklable for the process back end, e.g. ``functools.partial``).
+        size: Number of slots.
+        backend: See the module.
+        timeout: Seconds one reset or step may take; only the process back end can enforce it.
+
+    Raises:
+        ValueError: For a size below 1, an unknown back end, or a timeout the back end cannot enforce.
+    """
+
+    def __init__(
+        self,
+        make_env: MakeEnv,
+        size: int,
+        backend: Literal["inline", "thread", "process"] = "inline",
+        timeout: float | None = None,
+    ) -> None:
+        if size < 1:
+            raise ValueError(f"size={size}; a pool has at least one slot")
+        if backend not in ("inline", "thread", "process"):
+            raise ValueError(f"backend={backend!r}; expected 'inline', 'thread' or 'process'")
+        if timeout is not None and backend != "process":
+            raise ValueError(f"backend={backend!r} cannot enforce timeout={timeout}; use backend='process'")
+        self.size = size
+        self._threads = ThreadPoolExecutor(size) if backend != "inline" else None
+        self._slots: list[Slot] = []
+        if backend == "process":
+            from seed_envs.workers import ProcessSlot
+
+            self._slots = [ProcessSlot(make_env, timeout) for _ in range(size)]
+        else:
+            self._slots = [InlineSlot(make_env) for _ in range(size)]
+
+    def reset(self, tasks: Mapping[int, TaskSpec]) -> dict[int, SlotResult]:
+        """Reset the named slots, each to its own task."""
+        return self._run("reset", tasks)
+
+    def step(self, replies: Mapping[int, str]) -> dict[int, SlotResult]:
+        """Step the named slots."""
+        return self._run("step", replies)
+
+    def call(self, slot: int, method: str) -> Any:
+        """Call a method without arguments of a slot's unwrapped environment, e.g. ``oracle_action``."""
+        return self._slots[slot].send("call", method)
+
+    def close(self) -> None:
+        """Close every environment; a second call does nothing."""
+        for slot in self._slots:
+            slot.close()
+        self._slots = []
+        if self._threads is not None:
+            self._threads.shutdown()
+
+    def __enter__(self) -> EnvPool:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _run(self, method: str, arguments: Mapping[int, Any]) -> dict[int, SlotResult]:
+        def one(slot: int) -> SlotResult:
+            try:
+                result: SlotResult = self._slots[slot].send(method, arguments[slot])
+            except Exception as error:  # the boundary where an environment's fault becomes a record
+                return SlotResult(error=describe(error))
+            return result
+
+        slots = list(arguments)
+        results = map(one, slots) if self._threads is None else self._threads.map(one, slots)
+        return dict(zip(slots, results, strict=True))

@@ -1,0 +1,107 @@
+"""Process back end of the pool: one child process per slot.
+
+A child that crashes or exceeds its time limit is replaced by a fresh one; the caller gets an exception for that one
+request. Children are spawned, not forked, so that threads and open files of the parent do not leak into them.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from typing import Any
+
+from seed_envs.trajectory import EpisodeError
+from seed_envs.vector import MakeEnv, describe, serve
+
+
+class WorkerDied(RuntimeError):
+    """The environment's process ended without an answer."""
+
+
+class WorkerTimeout(TimeoutError):
+    """The environment's process did not answer in time and was ended."""
+
+
+class WorkerFailed(RuntimeError):
+    """The environment raised; the message holds its type and text."""
+
+
+class ProcessSlot:
+    """An environment in a child process.
+
+    Args:
+        make_env: Picklable factory.
+        timeout: Seconds per request, or None.
+    """
+
+    def __init__(self, make_env: MakeEnv, timeout: float | None) -> None:
+        self._make_env = make_env
+        self._timeout = timeout
+        self._process: SpawnProcess | None = None
+        self._connection: Connection | None = None
+
+    def send(self, method: str, argument: Any) -> Any:
+        """Run a request in the child.
+
+        Raises:
+            WorkerDied, WorkerTimeout, WorkerFailed: See the classes.
+        """
+        connection = self._connection or self._start()
+        try:
+            connection.send((method, argument))
+            answered = connection.poll(self._timeout)
+            ok, value = connection.recv() if answered else (False, None)
+        except (EOFError, BrokenPipeError, ConnectionResetError) as error:
+            code = self._stop()
+            raise WorkerDied(f"the environment's process ended during {method} (exit code {code})") from error
+        if not answered:
+            self._stop()
+            raise WorkerTimeout(f"{method} took longer than {self._timeout} s; the environment's process was ended")
+        if not ok:
+            raise WorkerFailed(f"{value.type}: {value.message}\n{value.traceback}")
+        return value
+
+    def close(self) -> None:
+        """End the child."""
+        self._stop()
+
+    def _start(self) -> Connection:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_work, args=(theirs, self._make_env), daemon=True)
+        process.start()
+        theirs.close()
+        self._process, self._connection = process, ours
+        return ours
+
+    def _stop(self) -> int | None:
+        process, self._process = self._process, None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if process is None:
+            return None
+        process.join(0.2)
+        if process.is_alive():
+            process.kill()
+            process.join()
+        return process.exitcode
+
+
+def _work(connection: Connection, make_env: MakeEnv) -> None:
+    env = None
+    while True:
+        try:
+            method, argument = connection.recv()
+        except (EOFError, ConnectionResetError):
+            break
+        reply: tuple[bool, Any | EpisodeError]
+        try:
+            env = env or make_env()
+            reply = (True, serve(env, method, argument))
+        except Exception as error:  # reported to the parent, which raises it there
+            reply = (False, describe(error))
+        connection.send(reply)
+    if env is not None:
+        env.close()

@@ -1,0 +1,49 @@
+"""The agent stack, one wrapper per concern, in one fixed order.
+
+``raw env -> TimeLimit -> ParseAction -> InvalidActionPenalty -> RewardScale -> HistoryWindow -> Prompt``
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+
+from seed_envs.profiles import Profile, get_profile
+from seed_envs.wrappers.actions import ParseAction
+from seed_envs.wrappers.history import HistoryWindow
+from seed_envs.wrappers.prompts import Prompt
+from seed_envs.wrappers.rewards import InvalidActionPenalty, RewardScale
+
+__all__ = ["HistoryWindow", "InvalidActionPenalty", "ParseAction", "Prompt", "RewardScale", "make_agent_env"]
+
+
+def make_agent_env(
+    env_id: str, profile: str | Profile = "paper", max_steps: int | None = None, **kwargs: Any
+) -> gym.Env[Any, str]:
+    """Build an environment for a language model: prompts out, replies in.
+
+    Args:
+        env_id: A registered id.
+        profile: Name of a profile of that environment, or a profile of your own.
+        max_steps: Step limit; overrides the profile's.
+        **kwargs: Constructor arguments of the environment; they override the profile's.
+
+    Returns:
+        The wrapped environment. ``env.get_wrapper_attr("profile")`` is the profile.
+
+    Raises:
+        UnknownEnvironment, UnknownProfile: With close matches.
+    """
+    chosen = get_profile(env_id, profile) if isinstance(profile, str) else profile
+    limit = max_steps or chosen.max_steps
+    env: gym.Env[Any, Any] = gym.make(env_id, max_episode_steps=limit, **{**chosen.env_kwargs, **kwargs})
+    if limit is None and env.spec is not None:
+        limit = env.spec.max_episode_steps
+    env = ParseAction(env, chosen.action_format)
+    if chosen.invalid_penalty:
+        env = InvalidActionPenalty(env, chosen.invalid_penalty)
+    if chosen.reward_scale != 1.0:
+        env = RewardScale(env, chosen.reward_scale)
+    env = HistoryWindow(env, chosen.history)
+    return Prompt(env, chosen, limit)

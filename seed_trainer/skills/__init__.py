@@ -1,0 +1,1 @@
+"""Hindsight skills: asking for them, reading them, choosing whose to use."""
