@@ -1,0 +1,1 @@
+"""Agents: who answers when an environment asks."""
