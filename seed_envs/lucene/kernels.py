@@ -1,0 +1,138 @@
+"""Score and pick: the inner loop of a BM25 search, compiled (numba) or in NumPy, with equal results to the bit.
+
+A kernel gets, per distinct query term, the slice of its postings, its weight, and whether the stored impacts can be
+used (`impact * count` is exact only when the count is a power of two). Term scores are summed in double and cast once
+to float32; equal scores rank by passage number. Kernels know neither text nor ids.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seed_envs.errors import DependencyMissing
+
+
+class Postings(NamedTuple):
+    """Postings of all terms in term order.
+
+    Attributes:
+        documents: passage numbers, ascending within a term, int32.
+        frequencies: term frequency of each posting.
+        impacts: float32 score of each posting at query count 1.
+        length_codes: one code per passage, uint8.
+        inverse_norms: float32, one per length code.
+    """
+
+    documents: NDArray[np.int32]
+    frequencies: NDArray[Any]
+    impacts: NDArray[np.float32]
+    length_codes: NDArray[np.uint8]
+    inverse_norms: NDArray[np.float32]
+
+
+class QueryTerms(NamedTuple):
+    """The distinct terms of one query: posting slices, float32 weights (count * idf), counts."""
+
+    starts: NDArray[np.int64]
+    stops: NDArray[np.int64]
+    weights: NDArray[np.float32]
+    counts: NDArray[np.int64]
+
+
+Hits = tuple[NDArray[np.int32], NDArray[np.float32]]
+Kernel = Callable[[Postings, QueryTerms, int], Hits]
+
+_workspace = threading.local()
+
+
+def _accumulator(size: int) -> NDArray[np.float64]:
+    """A zeroed accumulator of this thread; every kernel leaves it zeroed."""
+    current = getattr(_workspace, "accumulator", None)
+    if current is None or current.shape[0] < size:
+        current = np.zeros(size, dtype=np.float64)
+        _workspace.accumulator = current
+    return current  # type: ignore[no-any-return]
+
+
+def is_power_of_two(count: int) -> bool:
+    """Whether scaling a float by `count` is exact."""
+    return count & (count - 1) == 0
+
+
+def numpy_kernel(postings: Postings, terms: QueryTerms, k: int) -> Hits:
+    """The portable kernel.
+
+    Args:
+        postings: the index.
+        terms: the query, at least one term.
+        k: how many hits at most, >= 1.
+
+    Returns:
+        Passage numbers and scores, best first.
+    """
+    accumulator = _accumulator(postings.length_codes.shape[0])
+    touched = []
+    for start, stop, weight, count in zip(*terms):
+        documents = postings.documents[start:stop]
+        if is_power_of_two(int(count)):
+            scores = postings.impacts[start:stop] * np.float32(count)
+        else:
+            frequencies = postings.frequencies[start:stop].astype(np.float32)
+            norms = postings.inverse_norms[postings.length_codes[documents]]
+            scores = weight - weight / (np.float32(1.0) + frequencies * norms)
+        accumulator[documents] += scores
+        touched.append(documents)
+    candidates = touched[0] if len(touched) == 1 else np.concatenate(touched)
+    scores32 = accumulator[candidates].astype(np.float32)
+    accumulator[candidates] = 0.0
+    spare = k * len(touched)
+    if candidates.shape[0] > spare:
+        threshold = np.partition(scores32, candidates.shape[0] - spare)[candidates.shape[0] - spare]
+        keep = scores32 >= threshold
+        candidates, scores32 = candidates[keep], scores32[keep]
+    documents, first = np.unique(candidates, return_index=True)
+    scores32 = scores32[first]
+    order = np.argsort(-scores32, kind="stable")[:k]
+    return documents[order].astype(np.int32, copy=False), scores32[order]
+
+
+def numba_kernel(postings: Postings, terms: QueryTerms, k: int) -> Hits:
+    """The compiled kernel; same arguments and results as `numpy_kernel`."""
+    from seed_envs.lucene import compiled
+
+    size = postings.length_codes.shape[0]
+    k = min(k, size)
+    best_documents = np.empty(k, dtype=np.int32)
+    best_scores = np.empty(k, dtype=np.float32)
+    found = compiled.search(*postings, *terms, _accumulator(size), best_documents, best_scores)
+    return best_documents[:found], best_scores[:found]
+
+
+def choose_kernel(name: str, n_documents: int) -> tuple[str, Kernel]:
+    """Resolves a kernel name.
+
+    Args:
+        name: "numba", "numpy", or "auto" = numba where it is installed and the index is not small.
+        n_documents: passages in the index.
+
+    Returns:
+        The resolved name and the kernel.
+
+    Raises:
+        DependencyMissing: numba was asked for and is not installed.
+        ValueError: unknown name.
+    """
+    if name not in ("auto", "numba", "numpy"):
+        raise ValueError(f"kernel: expected 'auto', 'numba' or 'numpy', got {name!r}")
+    installed = importlib.util.find_spec("numba") is not None
+    if name == "numba" and not installed:
+        raise DependencyMissing("kernel='numba' needs numba. Run: pip install 'seed-envs[search]'")
+    if name == "numba" or (name == "auto" and installed and n_documents >= 2000):
+        return "numba", numba_kernel
+    return "numpy", numpy_kernel

@@ -1,0 +1,134 @@
+"""A directory of plain arrays with a manifest: written once, opened by memory mapping, never unpickled.
+
+A directory is complete or absent: it is written under a temporary name and renamed last.
+It deliberately offers no update in place; an index that changed is a new directory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seed_envs.errors import DataInvalid, DataMissing
+
+MANIFEST = "manifest.json"
+Arrays = dict[str, NDArray[Any]]
+
+
+def pack_strings(values: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Concatenates strings as UTF-8.
+
+    Returns:
+        The bytes, and the offset of each string with the total at the end, shape (n + 1,).
+    """
+    encoded = [value.encode("utf-8", "surrogatepass") for value in values]
+    offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
+    np.cumsum([len(value) for value in encoded], out=offsets[1:])
+    return np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets
+
+
+def file_sha256(path: Path) -> str:
+    """sha256 of a file's bytes, read in blocks of 1 MiB."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def write_arrays(directory: str | Path, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> str:
+    """Writes arrays and their manifest as one directory, atomically.
+
+    Args:
+        directory: target; an existing one is replaced.
+        arrays: name to array; names become file names.
+        meta: JSON values to keep beside them; must hold `format`.
+
+    Returns:
+        The sha256 of the manifest, which covers every array.
+    """
+    target = Path(directory)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.tmp")
+    temporary.mkdir()
+    listing = {}
+    for name, array in arrays.items():
+        path = temporary / f"{name}.npy"
+        np.save(path, array, allow_pickle=False)
+        listing[name] = {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
+    text = json.dumps({**meta, "arrays": listing}, sort_keys=True, indent=1)
+    with (temporary / MANIFEST).open("w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    if target.exists():
+        shutil.rmtree(target)
+    temporary.rename(target)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_manifest(directory: str | Path, kind: str, command: str) -> tuple[dict[str, Any], str]:
+    """Reads the manifest of a directory of arrays.
+
+    Args:
+        directory: where the arrays lie.
+        kind: the `format` that is expected.
+        command: what to run when the directory is absent.
+
+    Returns:
+        The manifest and its sha256.
+
+    Raises:
+        DataMissing: no manifest there.
+        DataInvalid: another format, or not JSON.
+    """
+    path = Path(directory) / MANIFEST
+    if not path.is_file():
+        raise DataMissing(f"expected an index with {MANIFEST} in {str(directory)!r}, found none. Run: {command}")
+    text = path.read_text(encoding="utf-8")
+    try:
+        manifest = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DataInvalid(f"{path}: not JSON ({error})") from error
+    found = manifest.get("format") if isinstance(manifest, dict) else None
+    if found != kind:
+        raise DataInvalid(f"{path}: expected format {kind!r}, found {found!r}. Build it again: {command}")
+    return manifest, hashlib.sha256(text.encode()).hexdigest()
+
+
+def map_arrays(directory: str | Path, manifest: Mapping[str, Any], verify: bool = False) -> Arrays:
+    """Opens all arrays of a directory by memory mapping, read-only.
+
+    Args:
+        directory: where the arrays lie.
+        manifest: as `read_manifest` returned it.
+        verify: also compare the sha256 of each file (reads everything).
+
+    Returns:
+        Name to array.
+
+    Raises:
+        DataInvalid: a file is missing, of another size, or changed.
+    """
+    arrays: Arrays = {}
+    for name, expected in manifest["arrays"].items():
+        path = Path(directory) / f"{name}.npy"
+        if Path(name).name != name or not path.is_file():
+            raise DataInvalid(f"{directory}: the manifest lists {name!r}, which is not there; build the index again")
+        size = path.stat().st_size
+        if size != expected["bytes"]:
+            raise DataInvalid(f"{path}: expected {expected['bytes']} bytes, found {size}; build the index again")
+        if verify and file_sha256(path) != expected["sha256"]:
+            raise DataInvalid(f"{path}: content does not match its sha256; build the index again")
+        array = np.load(path, mmap_mode="r", allow_pickle=False) if size > 128 else np.load(path, allow_pickle=False)
+        arrays[name] = array
+    return arrays
