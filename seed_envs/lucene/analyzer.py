@@ -11,10 +11,9 @@ from functools import lru_cache
 from seed_envs.lucene.porter import stem
 from seed_envs.lucene.tokenizer import tokenize
 
-STOP_WORDS = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they "
-    "this to was will with".split()
-)
+_STOP_WORD_LIST = """a an and are as at be but by for if in into is it no not of on or such that the their then there
+these they this to was will with"""
+STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 ANALYZER_ID = "standard-unicode12.1+possessive+lowercase+stop33+porter/1"
 """Names the analyzer in fingerprints; changes whenever any token could."""
 

@@ -8,7 +8,7 @@ It deliberately offers no syntax: expressions are built by calling functions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Union
+from typing import NamedTuple, TypeAlias
 
 
 class _Symbol(NamedTuple):
@@ -28,7 +28,7 @@ class _Star(NamedTuple):
     part: Expr
 
 
-Expr = Union[_Symbol, _Sequence, _Choice, _Star]
+Expr: TypeAlias = "_Symbol | _Sequence | _Choice | _Star"
 
 
 def symbol(any_of: str, none_of: str = "") -> Expr:

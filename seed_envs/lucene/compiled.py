@@ -11,7 +11,7 @@ BLOCK = 128
 """Passages per block of the final scan; a block without a score is skipped."""
 
 
-@njit(nogil=True, fastmath=True, cache=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True, fastmath=True, cache=True)
 def _block_maximum(values: Any, start: int, stop: int) -> Any:
     # Reassociation changes no maximum, and lets the compiler use vector registers.
     best = 0.0
@@ -20,7 +20,7 @@ def _block_maximum(values: Any, start: int, stop: int) -> Any:
     return best
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True)
 def _accumulate(
     documents: Any, frequencies: Any, impacts: Any, codes: Any, norms: Any,
     starts: Any, stops: Any, weights: Any, counts: Any, accumulator: Any,
@@ -38,7 +38,7 @@ def _accumulate(
                 accumulator[document] += np.float64(weight - weight / (one + saturation))
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True)
 def search(
     documents: Any, frequencies: Any, impacts: Any, codes: Any, norms: Any,
     starts: Any, stops: Any, weights: Any, counts: Any,

@@ -41,9 +41,7 @@ class BM25Index:
         fingerprint: sha256 that covers the content, "" for an index that was never saved.
     """
 
-    def __init__(
-        self, arrays: Arrays, meta: Mapping[str, Any], kernel: str = "auto", fingerprint: str = ""
-    ) -> None:
+    def __init__(self, arrays: Arrays, meta: Mapping[str, Any], kernel: str = "auto", fingerprint: str = "") -> None:
         self.arrays = arrays
         self.meta = dict(meta)
         self.fingerprint = fingerprint
@@ -59,6 +57,8 @@ class BM25Index:
             np.asarray(arrays["length_codes"]),
             norms,
         )
+        self._positions = arrays["positions"]
+        self._id_bytes, self._id_offsets = arrays["id_bytes"], arrays["id_offsets"]
         self._slots: dict[str, tuple[int, int, float]] = {}
 
     @classmethod
@@ -129,8 +129,9 @@ class BM25Index:
 
     def id_at(self, position: int) -> str:
         """The id of the passage that was inserted at `position`."""
-        offsets = self.arrays["id_offsets"]
-        return bytes(self.arrays["id_bytes"][offsets[position] : offsets[position + 1]]).decode("utf-8", "surrogatepass")
+        offsets = self._id_offsets
+        start, stop = int(offsets[position]), int(offsets[position + 1])
+        return self._id_bytes[start:stop].tobytes().decode("utf-8", "surrogatepass")
 
     def search(self, query: str, k: int) -> list[tuple[str, float]]:
         """The best passages for a query in plain words (there is no query syntax).
@@ -151,16 +152,14 @@ class BM25Index:
         """As `search`, for analysed terms, giving insertion positions instead of ids."""
         if k < 1:
             raise ValueError(f"k: expected at least 1, got {k}")
-        starts, stops, weights, counts = [], [], [], []
+        slots = []
         for term, count in Counter(terms).items():
             start, stop, idf = self._slots.get(term) or self._slot(term)
             if stop > start:
-                starts.append(start)
-                stops.append(stop)
-                weights.append(idf * count)
-                counts.append(count)
-        if not starts:
+                slots.append((start, stop, idf * count, count))
+        if not slots:
             return []
+        starts, stops, weights, counts = zip(*slots, strict=True)
         query = QueryTerms(
             np.array(starts, dtype=np.int64),
             np.array(stops, dtype=np.int64),
@@ -168,8 +167,7 @@ class BM25Index:
             np.array(counts, dtype=np.int64),
         )
         documents, scores = self._kernel(self._postings, query, k)
-        order = self.arrays["positions"]
-        return [PositionHit(int(order[doc]), score) for doc, score in zip(documents.tolist(), scores.tolist())]
+        return list(map(PositionHit, self._positions[documents].tolist(), scores.tolist()))
 
     def _slot(self, term: str) -> tuple[int, int, float]:
         number = self._vocabulary.find(term)

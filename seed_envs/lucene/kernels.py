@@ -57,7 +57,7 @@ def _accumulator(size: int) -> NDArray[np.float64]:
     if current is None or current.shape[0] < size:
         current = np.zeros(size, dtype=np.float64)
         _workspace.accumulator = current
-    return current  # type: ignore[no-any-return]
+    return current
 
 
 def is_power_of_two(count: int) -> bool:
@@ -78,7 +78,7 @@ def numpy_kernel(postings: Postings, terms: QueryTerms, k: int) -> Hits:
     """
     accumulator = _accumulator(postings.length_codes.shape[0])
     touched = []
-    for start, stop, weight, count in zip(*terms):
+    for start, stop, weight, count in zip(*terms, strict=True):
         documents = postings.documents[start:stop]
         if is_power_of_two(int(count)):
             scores = postings.impacts[start:stop] * np.float32(count)

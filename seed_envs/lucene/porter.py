@@ -45,7 +45,7 @@ def _ends_cvc(word: str, shape: str) -> bool:
 def _step_1(word: str) -> str:
     """Plurals, -ed, -ing, and y to i."""
     if word.endswith("s"):
-        if word.endswith("sses") or word.endswith("ies"):
+        if word.endswith(("sses", "ies")):
             word = word[:-2]
         elif not word.endswith("ss"):
             word = word[:-1]

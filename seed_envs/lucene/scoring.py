@@ -79,7 +79,7 @@ def inverse_document_frequencies(frequencies: NDArray[np.integer[Any]], count: i
 
 
 def printed_scores(scores: list[float]) -> list[float]:
-    """Scores as Anserini prints them: four decimals, repeats lowered by 1e-6 each; the order is not touched.
+    """Scores as Anserini prints them: four decimals, repeats lowered by 1e-6 each, in float32.
 
     >>> [round(s, 6) for s in printed_scores([1.6390525, 1.6390525, 0.78946155])]
     [1.6391, 1.639099, 0.7895]
@@ -90,5 +90,5 @@ def printed_scores(scores: list[float]) -> list[float]:
         rounded = float(np.floor(score * 1e4 + 0.5) / 1e4)
         repeats = repeats + 1 if rounded == previous else 0
         previous = rounded
-        printed.append(rounded - repeats * 1e-6)
+        printed.append(float(np.float32(float(np.float32(rounded)) - repeats * 1e-6)))
     return printed

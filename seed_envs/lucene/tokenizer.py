@@ -40,9 +40,7 @@ def _grammar() -> Expr:
     zwj = symbol("z")
     join = star(ex("_"))
     emoji_char = seq(star(zwj), symbol("E"), extend_no_selector, opt(symbol("V")))
-    emoji_modified = seq(
-        opt(seq(star(zwj), symbol("B"), extend_no_selector)), symbol("M"), extend_no_selector
-    )
+    emoji_modified = seq(opt(seq(star(zwj), symbol("B"), extend_no_selector)), symbol("M"), extend_no_selector)
     emoji = alt(emoji_char, emoji_modified)
     emoji_token = alt(
         seq(emoji, alt(star(seq(zwj, emoji)), seq(plus(symbol("t")), symbol("T")))),
