@@ -1,0 +1,38 @@
+# Two commands: `make quickstart` (train SEED on this machine) and `make test`. Both install what they need.
+VENV ?= .venv
+PY := $(VENV)/bin/python
+# One OpenMP thread a process: the tests run several processes side by side.
+export OMP_NUM_THREADS ?= 1
+export HF_HUB_DISABLE_TELEMETRY = 1
+WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
+
+.PHONY: help quickstart test lint docs clean
+
+help:
+	@echo "make quickstart   install, then stage 1, SEED and GRPO on the embedded ALFWorld problem (under 10 minutes)"
+	@echo "make test         install all test dependencies, then run the test suite"
+	@echo "make lint         ruff, codespell and mypy"
+	@echo "make docs         rebuild the generated pages under docs/"
+	@echo "make clean        remove $(VENV) and build output"
+
+quickstart:
+	@scripts/install.sh $(VENV) quickstart
+	$(PY) -m seed_trainer.quickstart --output_dir runs/quickstart
+
+test:
+	@scripts/install.sh $(VENV) test
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+
+lint:
+	@scripts/install.sh $(VENV) lint
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/codespell
+	$(VENV)/bin/mypy seed_envs seed_trainer benchmarks tests
+
+docs:
+	@scripts/install.sh $(VENV) quickstart
+	$(PY) scripts/build_env_docs.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

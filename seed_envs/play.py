@@ -1,0 +1,104 @@
+"""``seed-play``: play an environment in a terminal, by hand or by a built-in player."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+import seed_envs
+from seed_envs.chat import split_observation
+from seed_envs.errors import SeedEnvsError
+from seed_envs.registration import ENVIRONMENTS, find_row
+
+Player = Callable[[gym.Env[Any, str], dict[str, Any]], str | None]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line entry point.
+
+    Returns:
+        0 after a finished episode, 1 when the player left, 2 for a wrong id, task or option.
+    """
+    args = _parser().parse_args(arguments)
+    try:
+        find_row(args.env)
+        return _play(args)
+    except SeedEnvsError as error:
+        print(f"seed-play: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="seed-play",
+        description="Play an environment in the terminal.",
+        epilog="examples:\n  seed-play seed/ALFWorld-v0\n  seed-play seed/Sokoban-v0 --player oracle --seed 7",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("env", help="one of: " + ", ".join(row.id for row in ENVIRONMENTS))
+    parser.add_argument("--player", choices=["human", "random", "oracle"], default="human")
+    parser.add_argument("--seed", type=int, default=0, help="chooses the task and the random player's moves (default 0)")
+    parser.add_argument("--task_id", help="play exactly this task")
+    parser.add_argument("--split", help="draw the task from this split")
+    return parser
+
+
+def _play(args: argparse.Namespace) -> int:
+    env = gym.make(args.env)
+    options = {key: value for key in ("task_id", "split") if (value := getattr(args, key)) is not None}
+    observation, info = env.reset(seed=args.seed, options=options)
+    player = _players(args.seed)[args.player]
+    print(f"task: {info['task_id']}\ngoal: {info['goal']}\n")
+    total, ended = 0.0, False
+    while not ended:
+        print(split_observation(observation)[0])
+        action = player(env, info)
+        if action is None:
+            env.close()
+            return 1
+        observation, reward, terminated, truncated, info = env.step(action)
+        total, ended = total + float(reward), terminated or truncated
+        if not info["action_valid"]:
+            print(f"[invalid: {info['invalid_reason']}]")
+    print(split_observation(observation)[0])
+    print(f"\nsuccess: {info['success']}   score: {info['score']:.2f}   reward: {total:.2f}")
+    env.close()
+    return 0
+
+
+def _players(seed: int) -> dict[str, Player]:
+    rng = np.random.default_rng(seed)
+
+    def human(env: gym.Env[Any, str], info: dict[str, Any]) -> str | None:
+        while True:
+            try:
+                line = input("> ")
+            except (EOFError, KeyboardInterrupt):
+                return None
+            if line != "?":
+                return line
+            print("\n".join(info["admissible_actions"] or ["(this environment has no list of actions)"]))
+
+    def random(env: gym.Env[Any, str], info: dict[str, Any]) -> str:
+        actions = info["admissible_actions"]
+        action = actions[int(rng.integers(len(actions)))] if actions else env.action_space.sample()
+        print(f"> {action}")
+        return str(action)
+
+    def oracle(env: gym.Env[Any, str], info: dict[str, Any]) -> str:
+        action = env.unwrapped.oracle_action()  # type: ignore[attr-defined]
+        print(f"> {action}")
+        return str(action)
+
+    return {"human": human, "random": random, "oracle": oracle}
+
+
+gym.register_envs(seed_envs)  # keeps the import that registers the ids
+
+if __name__ == "__main__":
+    sys.exit(main())

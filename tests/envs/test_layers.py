@@ -1,0 +1,112 @@
+"""Who may import whom, what an import costs, and what the wheel holds."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import zipfile
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+
+PACKAGES = ("seed_envs", "seed_trainer", "benchmarks")
+FORBIDDEN = {
+    "seed_envs": ("seed_trainer", "seed_benchmarks", "benchmarks"),
+    "seed_trainer": ("seed_benchmarks", "benchmarks"),
+    "benchmarks": ("seed_trainer", "seed_benchmarks", "benchmarks"),  # its own modules are imported relatively
+}
+
+
+def imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found.add(node.module or "")
+    return found
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_nobody_imports_upwards(repo, package):
+    offenders = [
+        f"{path.relative_to(repo)}: {name}"
+        for path in sorted((repo / package).rglob("*.py"))
+        for name in imports(path)
+        if name.split(".")[0] in FORBIDDEN[package]
+    ]
+    assert not offenders
+
+
+def test_environments_do_not_import_each_other(repo):
+    families = {"alfworld", "webshop", "search_qa", "vision"}
+    offenders = []
+    for family in families:
+        for path in sorted((repo / "seed_envs" / family).rglob("*.py")):
+            for name in imports(path):
+                parts = name.split(".")
+                if parts[0] == "seed_envs" and len(parts) > 1 and parts[1] in families - {family}:
+                    offenders.append(f"{path.relative_to(repo)}: {name}")
+    assert not offenders
+
+
+HEAVY = ("torch", "transformers", "trl", "textworld", "flask", "selenium", "faiss", "numba", "jnius", "pandas", "ray")
+
+
+@pytest.mark.parametrize("module", ["seed_envs", "seed_envs.wrappers", "seed_envs.rollout", "seed_envs.play"])
+def test_importing_the_library_loads_nothing_heavy(module):
+    code = f"import sys, {module}; print([name for name in {HEAVY!r} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_every_package_folder_is_listed(repo):
+    config = ConfigParser()
+    config.read(repo / "setup.cfg")
+    listed = set(config["options"]["packages"].split())
+    found = {
+        str(path.parent.relative_to(repo)).replace(os.sep, ".")
+        for package in PACKAGES
+        for path in (repo / package).rglob("__init__.py")
+    }
+    mapped = {name.replace("benchmarks", "seed_benchmarks", 1) if name.startswith("benchmarks") else name for name in found}
+    assert listed == mapped
+
+
+@pytest.fixture(scope="module")
+def wheel(repo, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--wheel-dir", str(folder), str(repo)]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    assert run.returncode == 0, run.stderr
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+def test_the_wheel_holds_the_harness_under_its_own_name_only(wheel):
+    top = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {"seed_envs", "seed_trainer", "seed_benchmarks"} <= top
+    assert not {"benchmarks", "tests", "docs", "scripts"} & top
+
+
+def test_a_bare_venv_plays_an_episode_from_another_folder(wheel, tmp_path):
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    python = venv / "bin" / "python"
+    install = subprocess.run([str(python), "-m", "pip", "install", "-q", str(wheel)], capture_output=True, text=True)
+    assert install.returncode == 0, install.stderr
+    clean = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "SEED_DATA_DIR")}
+    run = subprocess.run(
+        [str(venv / "bin" / "seed-play"), "seed/ALFWorld-v0", "--player", "oracle", "--seed", "1"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=clean,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "success: True" in run.stdout
+    listed = subprocess.run([str(python), "-m", "pip", "list"], capture_output=True, text=True, check=True).stdout
+    assert "torch" not in listed

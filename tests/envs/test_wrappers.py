@@ -1,0 +1,167 @@
+"""The agent stack: parsing, penalties, history, prompts, and messages built from them."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import pytest
+from corridor import GROWING, TEMPLATE, WINDOW, Corridor
+from hypothesis import given
+from hypothesis import strategies as st
+
+import seed_envs
+from seed_envs.chat import build_messages, defuse, user_message
+from seed_envs.errors import EpisodeEnded, UnknownEnvironment, UnknownProfile
+from seed_envs.profiles import ActionFormat, PromptTemplate, TurnContext
+from seed_envs.wrappers import HistoryWindow, InvalidActionPenalty, ParseAction, Prompt, RewardScale
+
+
+def stack(profile=WINDOW, limit=6, penalty=0.1, scale=10.0):
+    env = gym.wrappers.TimeLimit(Corridor(), limit)
+    env = ParseAction(env, profile.action_format)
+    env = RewardScale(InvalidActionPenalty(env, penalty), scale)
+    return Prompt(HistoryWindow(env, profile.history), profile, limit)
+
+
+TAGS = ActionFormat("tags", lower=True, require_think=True, refuse_cjk=True, fallback_tail=30)
+
+
+@pytest.mark.parametrize(
+    ("reply", "action", "valid"),
+    [
+        ("<think>x</think><action>Go To desk 1</action>", "go to desk 1", True),
+        ("<think>x</think><action>a</action><action>b</action>", "a", True),
+        ("<action>open</action>", "open", False),
+        ("<think>看</think><action>open</action>", "open", False),
+        ("<think>x</think>" + "y" * 40, "y" * 30, False),
+        ("<action>never closed", "<action>never closed"[-30:], False),
+        ("", "", False),
+    ],
+)
+def test_tags_are_read_as_the_agent_framework_does(reply, action, valid):
+    parsed = TAGS.parse(reply)
+    assert (parsed.action, parsed.valid) == (action, valid)
+    assert bool(parsed.reason) is not valid
+
+
+@pytest.mark.parametrize(
+    ("reply", "action"),
+    [
+        ('{"thoughts": "t", "action": "+"}', "+"),
+        ('```json\n{"action": 5}\n```', "5"),
+        ('{"action": true}', None),
+        ('{"action": ["a"]}', None),
+        ('[{"action": "a"}]', None),
+        ("action: a", None),
+        ("[" * 100_000, None),
+    ],
+)
+def test_json_replies(reply, action):
+    parsed = ActionFormat("json", max_length=200_000).parse(reply)
+    assert parsed.valid is (action is not None)
+    assert parsed.action == (action or "")
+
+
+def test_last_block_and_raw():
+    assert ActionFormat("tags", which="last").parse("<action>a</action><action>b</action>").action == "b"
+    assert ActionFormat().parse("  look ").action == "look"
+    assert not ActionFormat(max_length=3).parse("four").valid
+
+
+@given(st.text(max_size=300), st.sampled_from(["raw", "tags", "json"]))
+def test_parsing_never_raises_and_formatting_is_its_inverse(text, kind):
+    parsed = ActionFormat(kind).parse(text)
+    assert isinstance(parsed.action, str)
+    form = ActionFormat("tags", require_think=True, reply="<think>{thought}</think><action>{action}</action>")
+    assert form.parse(form.format("go north", "why not")) == ("go north", True, "")
+
+
+def test_rewards_are_scaled_and_invalid_actions_cost():
+    env = stack()
+    env.reset(options={"task_id": "length-1"})
+    assert env.step("mumble")[1] == pytest.approx(-1.0)
+    _, reward, terminated, _, info = env.step("<action>right</action>")
+    assert (reward, terminated, info["success"]) == (10.0, True, True)
+
+
+def test_stepping_after_truncation_raises():
+    env = stack(limit=1)
+    env.reset(options={"task_id": "length-3"})
+    assert env.step("<action>left</action>")[3]
+    with pytest.raises(EpisodeEnded):
+        env.step("<action>left</action>")
+
+
+def test_the_prompt_shows_the_last_pairs_with_their_step_numbers():
+    env = stack()
+    prompt, _ = env.reset(options={"task_id": "length-3"})
+    assert prompt == "Goal: reach 3\nYou are at 0 of 3.\nActions: 'left'\n'right'"
+    for action in ("right", "left", "right"):
+        prompt, *_, info = env.step(f"<action>{action}</action>")
+    assert prompt == (
+        "Goal: reach 3\nStep 4, last 2:\n"
+        "[Observation 2: 'You are at 1 of 3.', Action 2: 'left']\n"
+        "[Observation 3: 'You are at 0 of 3.', Action 3: 'right']\nYou are at 1 of 3."
+    )
+    assert info["turn"].history == (("You are at 1 of 3.", "left"), ("You are at 0 of 3.", "right"))
+
+
+def test_a_skill_fills_its_slot_and_removing_it_restores_the_prompt():
+    turn = TurnContext(goal="g", observation="o")
+    block = TEMPLATE.skill_block.format(skill="walk right")
+    assert TEMPLATE.render(turn, "walk right").replace(block, "") == TEMPLATE.render(turn)
+
+
+def test_a_template_needs_exactly_one_skill_slot():
+    with pytest.raises(ValueError, match="skill"):
+        PromptTemplate(first="{goal}", turn="{observation}")
+
+
+def test_braces_in_game_text_are_not_expanded():
+    turn = TurnContext(goal="{admissible}", observation="{0.__class__}{skill}")
+    assert "{0.__class__}{skill}" in TEMPLATE.render(turn, "a skill with {goal}")
+
+
+MARKERS = ["<|im_start|>", "<|im_end|>", "<|image_pad|>", "<|vision_start|>", "<image>", "</s>", "<|eot_id|>"]
+
+
+@pytest.mark.parametrize("marker", MARKERS)
+def test_typed_markers_are_broken_everywhere_text_returns_into_a_prompt(marker):
+    turn = TurnContext(goal=marker, observation=marker, history=((marker, marker),), step=1, admissible=(marker,))
+    assert marker not in TEMPLATE.render(turn, skill=marker)
+    first = TurnContext(goal="g", observation="o", admissible=(marker,))
+    messages = build_messages(GROWING, [first, turn], [f"say {marker}"], skill=marker)
+    assert all(marker not in message["content"] for message in messages)
+
+
+def test_ordinary_tags_survive():
+    text = "a < b, <think>x</think>, <search>q</search>, 1<2|3>2"
+    assert defuse(text) == text
+
+
+def test_growing_conversations_alternate_and_carry_the_skill_once():
+    turns = [TurnContext("g", "o0"), TurnContext("g", "o1", step=1)]
+    messages = build_messages(GROWING, turns, ["r0"], skill="S")
+    assert [message["role"] for message in messages] == ["user", "assistant", "user"]
+    assert sum("[S]" in message["content"] for message in messages) == 1
+    assert build_messages(GROWING, turns, ["r0"])[1:] == messages[1:]
+
+
+def test_a_window_is_one_message_and_images_come_first():
+    image = object()
+    messages = build_messages(WINDOW, [TurnContext("g", "o", image=image)], [])
+    assert [part["type"] for part in messages[0]["content"]] == ["image", "text"]
+    assert user_message("t") == {"role": "user", "content": "t"}
+
+
+def test_unknown_ids_and_profiles_are_named_with_suggestions():
+    with pytest.raises(UnknownEnvironment, match="seed/ALFWorld-v0"):
+        seed_envs.make_agent_env("seed/AlfWorld-v0")
+    with pytest.raises(UnknownProfile, match="paper"):
+        seed_envs.make_agent_env("seed/ALFWorld-v0", profile="papr")
+
+
+def test_negative_settings_are_refused():
+    with pytest.raises(ValueError, match="penalty"):
+        InvalidActionPenalty(Corridor(), -1)
+    with pytest.raises(ValueError, match="pairs"):
+        HistoryWindow(Corridor(), -1)
