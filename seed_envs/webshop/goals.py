@@ -102,7 +102,7 @@ def build_goals(
         DataInvalid: If an instruction has no attributes where the format demands them.
     """
     caps = _CapSource(rules, rng, seed)
-    drafts = list(_synthetic(products, caps) if human is None else _human(products, human, caps, rules))
+    drafts = list(_synthetic(products, caps) if human is None else _human(products, human, caps))
     if human is None:
         _weigh(drafts)
     Random(SHUFFLE_SEED).shuffle(drafts)
@@ -155,7 +155,7 @@ def _synthetic(products: Iterable[Product], caps: _CapSource) -> Iterator[_Draft
 
 
 def _human(
-    products: Iterable[Product], human: Mapping[str, Sequence[Mapping[str, Any]]], caps: _CapSource, rules: Rules
+    products: Iterable[Product], human: Mapping[str, Sequence[Mapping[str, Any]]], caps: _CapSource
 ) -> Iterator[_Draft]:
     for product in products:
         for number, entry in enumerate(human.get(product.asin, ())):

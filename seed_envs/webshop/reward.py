@@ -18,7 +18,7 @@ from seed_envs.webshop.goals import Goal
 
 FUZZY_LIMIT = 85
 _SPELLINGS = {"grey": "gray", "colour": "color"}
-_PIECES = re.compile(r"(?:\d+(?:[.,]\d+)+|\w+)")
+_PIECES = re.compile(r"\w+(?:(?<=\d)[.,](?=\d)\w+)*")
 
 
 class TypeScore(NamedTuple):
