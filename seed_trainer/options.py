@@ -1,0 +1,183 @@
+"""The fields SEED adds to TRL's GRPO configuration, with the paper's symbol and value, and where each default is from.
+
+Torch-free on purpose, so that ``seed-train --help`` and documentation are quick. Checks that need TRL's own fields are
+in :mod:`seed_trainer.config`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+SKILL_SOURCES = (
+    "own",
+    "library",
+    "shuffled_group",
+    "shuffled_batch",
+    "random_text",
+    "generic",
+    "stale",
+    "stale_text",
+    "wrong_outcome",
+    "none",
+)
+_WITH_AGE = {"stale", "stale_text"}
+
+
+def option(default: Any, help: str, source: str = "ours") -> Any:
+    """Return a dataclass field with a help line and the origin of its default (paper, released or ours)."""
+    return field(default=default, metadata={"help": help, "source": source})
+
+
+@dataclass(frozen=True)
+class SkillSource:
+    """A parsed ``skill_source``: its name and, for the stale ones, how many rounds old (``inf``: from the start)."""
+
+    name: str
+    age: float = 0.0
+
+
+def parse_skill_source(text: str) -> SkillSource:
+    """Parse ``own``, ``stale(5)``, ``stale(inf)`` and so on.
+
+    Raises:
+        ValueError: Naming the value, what was expected and a close match.
+    """
+    match = re.fullmatch(r"([a-z_]+)(?:\((\d+|inf)\))?", text.strip())
+    name = match.group(1) if match else text
+    if match is None or name not in SKILL_SOURCES:
+        close = difflib.get_close_matches(name, SKILL_SOURCES, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"unknown skill_source {text!r}, expected one of {list(SKILL_SOURCES)}{hint}")
+    age = match.group(2)
+    if (name in _WITH_AGE) != (age is not None):
+        shape = f"{name}(k) with a number of rounds k or inf" if name in _WITH_AGE else f"{name} without a number"
+        raise ValueError(f"skill_source {text!r} should read {shape}")
+    return SkillSource(name, math.inf if age == "inf" else float(age or 0))
+
+
+@dataclass
+class SEEDOptions:
+    """Options of the SEED loop; every other option is TRL's. Lengths are in tokens."""
+
+    # Rollout
+    rollout_layout: Literal["turn", "episode"] = option(
+        "turn", "One training row per environment turn (paper) or per episode.", "paper"
+    )
+    rollout_engine: Literal["auto", "cached", "trl"] = option(
+        "auto", "Who samples: our cached loop (text, in process) or TRL's generation (vLLM, images)."
+    )
+    rounds: int = option(-1, "Number of rounds (rollouts); if positive, sets max_steps to rounds x steps per round.")
+    max_turn_length: int = option(512, "Length limit of one reply.", "paper")
+    max_prompt_length: int = option(
+        4096, "Length limit of a prompt; the oldest history is cut, never skill, task or observation.", "paper"
+    )
+    max_concurrent_episodes: int = option(0, "Episodes played at the same time per process (0: the whole block).")
+    env_backend: Literal["inline", "thread", "process"] = option("inline", "How environments are stepped.")
+    # Hindsight skills
+    skill_source: str = option(
+        "own",
+        "Whose skill teaches: own, library, shuffled_group, shuffled_batch, random_text, generic, stale(k), "
+        "stale_text(k), wrong_outcome or none.",
+        "paper",
+    )
+    skill_analyzer: str = option("auto", "How the policy is asked: auto, json, json_skill_only, json_steps or turn.")
+    skill_library: str = option("", "JSON file of the static skill library (skill_source=library, actor_skill).")
+    max_skill_length: int = option(256, "Cap of a skill; longer ones are invalid.")
+    max_analysis_length: int = option(4096, "New tokens the analyzer may write.", "released")
+    max_analysis_prompt_length: int = option(16384, "Context of the analyzer; middle steps are left out.", "released")
+    skill_temperature: float = option(0.0, "Temperature of the analyzer (0: greedy).", "released")
+    # Distillation
+    opd_coef: float = option(0.01, "Weight lambda of the distillation term; 0 is plain GRPO.", "paper")
+    opd_term: Literal["gated", "sampled", "jsd", "skill_sd"] = option(
+        "gated", "Distillation term: SEED's gated one, sampled reverse KL, full-vocabulary JSD, or Skill-SD.", "paper"
+    )
+    opd_gate: Literal["gap", "entropy", "soft_or", "constant", "centered"] = option(
+        "gap", "Gate: sigmoid(beta D) (SEED), SDAR's entropy or soft_or, constant 0.5, or gap minus a baseline.", "paper"
+    )
+    opd_gate_beta: float = option(5.0, "Sharpness beta of the gate.", "paper")
+    opd_gate_schedule: Literal["constant", "linear", "cosine"] = option(
+        "constant", "How opd_gate_beta changes to opd_gate_beta_end over training.", "paper"
+    )
+    opd_gate_beta_end: float = option(0.0, "Last value of a scheduled opd_gate_beta.")
+    opd_start_round: int = option(0, "First round with distillation.", "paper")
+    opd_stop_round: int = option(-1, "First round without distillation again (-1: never).", "paper")
+    opd_tokens: Literal["all", "think", "action"] = option("all", "Which tokens of a reply are distilled.", "paper")
+    opd_norm: Literal["own_mask", "all_tokens"] = option(
+        "own_mask", "Normaliser: tokens with a valid skill (paper) or all loss tokens.", "paper"
+    )
+    opd_outcomes: Literal["all", "failure", "success"] = option("all", "Which episodes are distilled.", "paper")
+    opd_jsd_mix: float = option(0.5, "b of the generalised JSD (0: KL(T||S), 1: KL(S||T)).", "released")
+    opd_top_k: int = option(0, "JSD over the teacher's k likeliest tokens (0: whole vocabulary).")
+    teacher_policy: Literal["live", "snapshot"] = option(
+        "live", "Teacher weights: the current ones before each mini-batch (Algorithm 1) or those of the round.", "paper"
+    )
+    # Policy term
+    rl_coef: float = option(1.0, "Factor on the advantages; 0 leaves distillation and KL only.", "paper")
+    adv_unit: Literal["trajectory", "step"] = option("trajectory", "What is normalised within a group.", "paper")
+    adv_std: Literal["population", "sample", "off"] = option("population", "Divisor of the advantage.", "paper")
+    adv_invalid_penalty: float = option(
+        0.0, "Penalty per invalid step (step unit), or times their share (trajectory unit).", "paper"
+    )
+    adv_shaping: Literal["none", "rlsd", "opid"] = option("none", "Advantage shaped by the teacher's shift.", "paper")
+    adv_shaping_coef: float = option(0.5, "w of RLSD, or the episode weight of OPID.")
+    adv_shaping_rounds: int = option(0, "Rounds over which RLSD's w falls linearly to 0 (0: constant).")
+    adv_step_skill_coef: float = option(0.0, "OPID's weight of critical-step skills.")
+    gigpo_coef: float = option(0.0, "w of GiGPO's step-level advantage (0: off).", "paper")
+    gigpo_gamma: float = option(0.95, "Discount of GiGPO's step returns.", "released")
+    gigpo_similarity: float = option(1.0, "Anchors at least this similar are the same state (1: identical).")
+    actor_skill: Literal["none", "train", "always"] = option(
+        "none", "Library skill in the actor's own prompt: never, in training only, or in evaluation too.", "paper"
+    )
+    # Evaluation and records
+    eval_temperature: float = option(0.4, "Sampling temperature of evaluations.", "released")
+    eval_repeats: int = option(1, "Episodes per panel task in evaluations.")
+    eval_at_start: bool = option(False, "Evaluate before the first update.")
+    log_episodes: int = option(2, "Episodes written to episodes.jsonl with their tokens, per recorded round.")
+    log_episodes_every: int = option(10, "Rounds between records in episodes.jsonl.")
+    staleness_ages: str = option("", "Comma-separated ages k for the staleness diagnostic (empty: off).")
+    staleness_every: int = option(10, "Rounds between staleness measurements.")
+
+    def check_options(self) -> None:
+        """Check what can be checked without TRL.
+
+        Raises:
+            ValueError: Naming the field, the value and what was expected.
+        """
+        for item in fields(SEEDOptions):
+            choices = _choices(str(item.type))
+            value = getattr(self, item.name)
+            if choices and value not in choices:
+                close = difflib.get_close_matches(str(value), choices, n=1)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
+                raise ValueError(f"{item.name}={value!r} is unknown, expected one of {choices}{hint}")
+        parse_skill_source(self.skill_source)
+        for name in ("opd_coef", "opd_gate_beta", "skill_temperature", "eval_temperature", "adv_invalid_penalty"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}={getattr(self, name)} must not be negative")
+        for name in ("max_turn_length", "max_prompt_length", "max_skill_length", "max_analysis_length", "eval_repeats"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)} must be at least 1")
+        needs_library = self.skill_source == "library" or self.actor_skill != "none"
+        if needs_library and not self.skill_library:
+            raise ValueError(
+                "skill_source=library and actor_skill need skill_library=FILE.json; write one by hand or run "
+                "`seed-train data --library FILE.json ...`"
+            )
+        if self.opd_tokens != "all" and self.opd_term == "jsd" and self.opd_top_k < 0:
+            raise ValueError(f"opd_top_k={self.opd_top_k} must not be negative")
+
+    @property
+    def ages(self) -> list[int]:
+        """Ages of the staleness diagnostic."""
+        return sorted({int(part) for part in self.staleness_ages.split(",") if part.strip()})
+
+
+def _choices(annotation: str) -> list[str]:
+    match = re.fullmatch(r"Literal\[(.*)\]", annotation)
+    return re.findall(r"\"([^\"]+)\"|'([^']+)'", match.group(1)) and [
+        first or second for first, second in re.findall(r"\"([^\"]+)\"|'([^']+)'", match.group(1))
+    ] if match else []

@@ -1,0 +1,176 @@
+"""From an analyzer's answer to a skill, or to the named reason why it is none.
+
+Reads JSON that models really write (fenced, with trailing commas, with line breaks in strings, with text around it)
+without ever evaluating it as code. It does not judge whether a skill is any good.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+SKILL_FIELD = "episode_skill"
+STEP_SKILLS_FIELD = "step_skills"
+
+REASONS: dict[str, str] = {
+    "not_json": "no JSON object could be read from the answer",
+    "no_field": f"the JSON object has no field {SKILL_FIELD!r}",
+    "not_a_string": f"the value of {SKILL_FIELD!r} is not a string",
+    "blank": "the skill is empty",
+    "too_short": "the skill has too few words",
+    "too_long": "the skill exceeds the token cap",
+    "truncated": "the answer reached the token limit before its end",
+    "loop": "the skill repeats itself",
+    "overflow": "the teacher prompt with this skill exceeds the model's context",
+    "no_stale_skill": "no skill of this task is old enough yet",
+    "no_partner": "no other episode could lend its skill",
+    "not_written": "the episode ended by a fault and was not analysed",
+}
+"""Every reason why a skill is invalid, with its meaning; metrics ``skill/invalid/<reason>`` use these names."""
+
+_MAX_ANSWER = 200_000
+_FENCE = re.compile(r"```[A-Za-z0-9_-]*\s*\n?(.*?)```", re.DOTALL)
+_TRAILING_COMMA = re.compile(r",(\s*[}\]])")
+
+
+@dataclass
+class HindsightSkill:
+    """One skill and what is known about it.
+
+    Attributes:
+        text: The skill; empty when there is none.
+        reason: Empty when valid, else a key of :data:`REASONS`.
+        tokens: Length of the analyzer's answer in tokens, 0 if it was not written by a model.
+        step_skills: Optional skills of single steps, keyed by 0-based step.
+        origin: Where it comes from: ``own`` or the name of a control, with details.
+    """
+
+    text: str = ""
+    reason: str = ""
+    tokens: int = 0
+    step_skills: dict[int, str] = field(default_factory=dict)
+    origin: str = "own"
+
+    @property
+    def valid(self) -> bool:
+        """Whether the skill may teach."""
+        return not self.reason
+
+
+def _balanced_objects(text: str) -> Iterator[str]:
+    """Yield every balanced ``{...}`` of the text, outermost first, ignoring braces inside strings."""
+    start = text.find("{")
+    while start >= 0:
+        depth, quoted, escaped, end = 0, False, False, -1
+        for index in range(start, len(text)):
+            char = text[index]
+            if quoted:
+                escaped, quoted = char == "\\" and not escaped, not (char == '"' and not escaped)
+            elif char == '"':
+                quoted = True
+            elif char in "{}":
+                depth += 1 if char == "{" else -1
+                if depth == 0:
+                    end = index
+                    break
+        if end >= 0:
+            yield text[start : end + 1]
+            start = text.find("{", end + 1)
+        else:
+            start = text.find("{", start + 1)
+
+
+def _load(text: str) -> Any:
+    """Parse JSON, allowing raw line breaks in strings, then once more without trailing commas; None on failure."""
+    for candidate in (text, _TRAILING_COMMA.sub(r"\1", text)):
+        try:
+            return json.loads(candidate, strict=False)
+        except (json.JSONDecodeError, RecursionError):
+            continue
+    return None
+
+
+def _literal(text: str) -> Any:
+    """Parse a Python-style literal (single quotes); never evaluates names or calls."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def extract_object(answer: str) -> dict[str, Any] | None:
+    """Return the JSON object of an answer, preferring one that holds the skill field.
+
+    Fenced blocks are tried first, then the whole text, then every balanced object, and last a literal parse of the
+    balanced objects.
+    """
+    answer = answer[:_MAX_ANSWER]
+    whole = [match.strip() for match in _FENCE.findall(answer)] + [answer.strip()]
+    found: list[dict[str, Any]] = [value for value in map(_load, whole) if isinstance(value, dict)]
+    if not any(SKILL_FIELD in value for value in found):
+        pieces = list(_balanced_objects(answer))[:100]
+        found += [value for value in map(_load, pieces) if isinstance(value, dict)]
+        if not found:
+            found = [value for value in map(_literal, pieces) if isinstance(value, dict)]
+    for value in found:
+        if SKILL_FIELD in value:
+            return value
+    return found[0] if found else None
+
+
+def repeats_itself(text: str, longest: int = 12, times: int = 4) -> bool:
+    """Return whether some phrase of up to ``longest`` words occurs ``times`` times in a row."""
+    words = text.split()
+    for size in range(1, longest + 1):
+        run = 0
+        for index in range(size, len(words)):
+            run = run + 1 if words[index] == words[index - size] else 0
+            if run >= size * (times - 1):
+                return True
+    return False
+
+
+def check_skill(text: str, min_words: int = 1) -> str:
+    """Return why a skill text is unusable, or an empty string."""
+    words = text.split()
+    if not words:
+        return "blank"
+    if len(words) < min_words:
+        return "too_short"
+    return "loop" if repeats_itself(text) else ""
+
+
+def parse_json_skill(answer: str, min_words: int = 1) -> HindsightSkill:
+    """Read a JSON answer.
+
+    Args:
+        answer: The analyzer's text.
+        min_words: Fewer words make the skill invalid (5 for external annotators, 1 for the own policy).
+
+    Returns:
+        A skill whose ``reason`` says what is wrong, if anything.
+    """
+    record = extract_object(answer)
+    if record is None:
+        return HindsightSkill(reason="not_json")
+    if SKILL_FIELD not in record:
+        return HindsightSkill(reason="no_field")
+    value = record[SKILL_FIELD]
+    if not isinstance(value, str):
+        return HindsightSkill(reason="not_a_string")
+    steps = record.get(STEP_SKILLS_FIELD)
+    step_skills = {}
+    if isinstance(steps, dict):
+        step_skills = {
+            int(key): text for key, text in steps.items() if str(key).isdigit() and isinstance(text, str) and text
+        }
+    return HindsightSkill(text=value.strip(), reason=check_skill(value, min_words), step_skills=step_skills)
+
+
+def parse_plain_skill(answer: str, min_words: int = 1) -> HindsightSkill:
+    """Read an answer that is the skill itself."""
+    return HindsightSkill(text=answer.strip(), reason=check_skill(answer, min_words))

@@ -1,0 +1,63 @@
+"""A word-level tokenizer for household texts, saved and loaded like any other Transformers tokenizer.
+
+It is lossy on purpose: lower-case, no punctuation, no articles, phrases as single tokens. A word outside the closed
+vocabulary becomes ``<|unk|>``. It needs ``tokenizers`` and ``transformers`` (extra ``train``).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from seed_trainer.tiny.words import AGENT, DROPPED_WORDS, END, PAD, PHRASES, SPECIAL_TOKENS, UNKNOWN, USER, vocabulary
+
+CHAT_TEMPLATE = (
+    "{% for message in messages %}"
+    "{% if message['role'] == 'assistant' %}" + AGENT + " {{ message['content'] }} " + END + "{{ '\\n' }}"
+    "{% else %}" + USER + " {{ message['content'] }}{{ '\\n' }}"
+    "{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}" + AGENT + "{% endif %}"
+)
+"""Every message keeps its place and form as the conversation grows, so a conversation extends token by token."""
+
+CONTEXT_LENGTH = 1024
+
+
+def token_pattern() -> str:
+    """Regular expression of what is kept: phrases first, then words and numbers, then any stray character."""
+    phrases = "|".join(rf"{re.escape(phrase)}\b" for phrase in sorted(PHRASES, key=len, reverse=True))
+    dropped = "|".join(DROPPED_WORDS)
+    return rf"\b(?:{phrases})|\b(?!(?:{dropped})\b)[a-z]+|[0-9]+|[^a-z0-9\s]"
+
+
+def build_tokenizer() -> Any:
+    """Build the tokenizer.
+
+    Returns:
+        A ``PreTrainedTokenizerFast`` with a chat template; ``<|end|>`` ends every reply.
+    """
+    from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    table = {word: index for index, word in enumerate(vocabulary())}
+    tokenizer = Tokenizer(models.WordLevel(table, unk_token=UNKNOWN))
+    tokenizer.normalizer = normalizers.Sequence(
+        [
+            normalizers.Lowercase(),
+            normalizers.Replace(Regex(r"""[-.,:;!?'"`()\[\]{}=#*_/]+"""), " "),
+            normalizers.Replace(Regex(r"\s+"), " "),
+        ]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(token_pattern()), behavior="removed", invert=True)
+    tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in SPECIAL_TOKENS])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        unk_token=UNKNOWN,
+        eos_token=END,
+        additional_special_tokens=[USER, AGENT],
+        chat_template=CHAT_TEMPLATE,
+        padding_side="left",
+        model_max_length=CONTEXT_LENGTH,
+        clean_up_tokenization_spaces=False,
+    )
