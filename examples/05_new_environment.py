@@ -1,0 +1,104 @@
+"""A complete new environment in one file, played by the shared episode loop.
+
+The agent has to guess a hidden number; the feedback says higher or lower. Run: python examples/05_new_environment.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+
+from seed_envs.base import Outcome, SeedEnv, TaskStatus
+from seed_envs.errors import UnknownTask
+from seed_envs.profiles import ActionFormat, Profile, PromptTemplate
+from seed_envs.rollout import Reply, Request, rollout
+from seed_envs.tasks import TaskSpec
+from seed_envs.vector import EnvPool
+from seed_envs.wrappers import HistoryWindow, ParseAction, Prompt
+
+
+class GuessEnv(SeedEnv[str]):
+    """Guess a number from 0 to 15; task ids are ``number-N``."""
+
+    name = "guess"
+    splits = ("train",)
+
+    def __init__(self, split: str = "train", render_mode: str | None = None) -> None:
+        super().__init__(split=split, render_mode=render_mode)
+        self.number, self.low, self.high = 0, 0, 15
+
+    def task_ids(self, split: str) -> tuple[str, ...]:
+        """The 16 tasks."""
+        self.check_split(split)
+        return tuple(f"number-{number}" for number in range(16))
+
+    def _begin(self, task_id: str, options: dict[str, Any]) -> str:
+        if task_id not in self.task_ids("train"):
+            raise UnknownTask(f"task {task_id!r} is unknown; expected number-0 ... number-15")
+        self.number, self.low, self.high = int(task_id.split("-")[1]), 0, 15
+        return "I think of a number from 0 to 15."
+
+    def _act(self, action: str) -> Outcome:
+        if not action.isascii() or not action.isdigit() or not 0 <= int(action) <= 15:
+            return Outcome("Say a number from 0 to 15.", action_valid=False, invalid_reason=f"{action!r} is no guess")
+        guess = int(action)
+        if guess == self.number:
+            self.low = self.high = guess
+            return Outcome("Right.", 1.0, terminated=True)
+        if guess < self.number:
+            self.low = max(self.low, guess + 1)
+            return Outcome("Higher.")
+        self.high = min(self.high, guess - 1)
+        return Outcome("Lower.")
+
+    def _status(self) -> TaskStatus:
+        solved = self.low == self.high == self.number
+        return TaskStatus("guess", "Guess my number.", solved, float(solved))
+
+    def oracle_action(self) -> str:
+        """The hidden number."""
+        return str(self.number)
+
+    def get_state(self) -> tuple[int, int, int]:
+        """Number and bounds."""
+        return (self.number, self.low, self.high)
+
+    def set_state(self, state: tuple[int, int, int]) -> None:
+        """Restore number and bounds."""
+        self.number, self.low, self.high = state
+
+
+PROFILE = Profile(
+    name="demo",
+    template=PromptTemplate(first="{goal}{skill}\n{observation}", turn="{goal}{skill}\n{history}\n{observation}"),
+    action_format=ActionFormat("tags", reply="<action>{action}</action>"),
+    max_steps=6,
+    history=None,
+)
+
+
+def make_env() -> gym.Env[Any, str]:
+    """The environment with the agent's wrappers."""
+    env = ParseAction(gym.wrappers.TimeLimit(GuessEnv(), 6), PROFILE.action_format)
+    return Prompt(HistoryWindow(env, PROFILE.history), PROFILE, 6)
+
+
+def bisect(requests: list[Request]) -> list[Reply]:
+    """A policy that halves the interval, reading nothing but the history."""
+    replies = []
+    for request in requests:
+        low, high = 0, 15
+        seen = [*request.context.history, (request.context.observation, "")]
+        for (_, action), (feedback, _) in zip(seen, seen[1:], strict=False):
+            low, high = (int(action) + 1, high) if feedback == "Higher." else (low, int(action) - 1)
+        replies.append(Reply(PROFILE.action_format.format(str((low + high) // 2))))
+    return replies
+
+
+if __name__ == "__main__":
+    with EnvPool(make_env, size=4) as pool:
+        tasks = [TaskSpec(task_id=task_id) for task_id in GuessEnv().task_ids("train")]
+        episodes = rollout(pool, bisect, tasks, env_id="demo/Guess", profile=PROFILE)
+    print(f"solved {sum(episode.success for episode in episodes)} of {len(episodes)}")
+    print(f"mean length {sum(episode.num_steps for episode in episodes) / len(episodes):.2f}")
