@@ -84,7 +84,9 @@ class _Search:
             )  # fmt: skip
 
 
-def _player_walk(rng: random.Random, room: bytes, boxes: tuple[int, ...], player: int, width: int, chance: float) -> int:
+def _player_walk(
+    rng: random.Random, room: bytes, boxes: tuple[int, ...], player: int, width: int, chance: float
+) -> int:
     """Moves the player up to three cells away, so that a level does not begin next to the box last pulled."""
     if rng.random() > chance:
         return player

@@ -62,7 +62,9 @@ class StateTable:
 
     def _search(self, fixed: bytes, max_states: int) -> tuple[list[list[Position]], dict[Position, int]]:
         goal = sum(1 << cell for cell, code in enumerate(fixed) if code == TARGET)
-        layer: list[Position] = [(cell, goal) for cell, code in enumerate(fixed) if code != WALL and not goal >> cell & 1]
+        layer: list[Position] = [
+            (cell, goal) for cell, code in enumerate(fixed) if code != WALL and not goal >> cell & 1
+        ]
         layers: list[list[Position]] = []
         distance_of: dict[Position, int] = dict.fromkeys(layer, 0)
         neighbours = self._neighbours

@@ -1,0 +1,119 @@
+"""Solved levels of known difficulty: a random room, all its solvable positions, one of them as the start.
+
+Because every position of the room is searched backwards from the solution (:mod:`solver`), a level's optimal length is
+known exactly and can be asked for. Room shapes come from :mod:`topology`; rooms too large for a table from
+:mod:`xsb` files instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from seed_envs.vision.sokoban.levels import TARGET, Level, room_digest
+from seed_envs.vision.sokoban.solver import StateBudgetExceeded, StateTable, box_cells
+from seed_envs.vision.sokoban.topology import walk, walk_length
+
+MAX_ATTEMPTS = 100_000
+MAX_TABLE_CELLS = 144
+SPLIT_SHARES = (("train", 0, 204), ("validation", 204, 230), ("test", 230, 256))
+"""Rooms belong to the split whose range holds the first byte of their digest (about 80, 10 and 10 %)."""
+
+
+class GenerationFailed(ValueError):
+    """No room of the wanted kind was found; the message names the settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difficulty:
+    """What kind of level to make.
+
+    Attributes:
+        height: Rows, the border included.
+        width: Columns, the border included.
+        boxes: Number of boxes.
+        min_steps: Smallest optimal length.
+        max_steps: Greatest optimal length.
+    """
+
+    height: int = 6
+    width: int = 6
+    boxes: int = 1
+    min_steps: int = 4
+    max_steps: int = 15
+
+    def __post_init__(self) -> None:
+        if min(self.height, self.width) < 4 or self.height * self.width > MAX_TABLE_CELLS:
+            raise ValueError(
+                f"size {self.height}x{self.width}: generated rooms have sides of at least 4 and at most "
+                f"{MAX_TABLE_CELLS} cells; use a level file for larger rooms"
+            )
+        if not 1 <= self.boxes <= 4:
+            raise ValueError(f"boxes={self.boxes}: generated rooms have 1 to 4 boxes")
+        if not 1 <= self.min_steps <= self.max_steps:
+            raise ValueError(f"expected 1 <= min_steps <= max_steps, got {self.min_steps} and {self.max_steps}")
+
+
+@dataclass(frozen=True, slots=True)
+class SolvedLevel:
+    """A level with everything known about its room.
+
+    Attributes:
+        level: The level.
+        table: Distances of all positions of the room.
+        optimal_steps: Fewest steps that solve the level.
+    """
+
+    level: Level
+    table: StateTable
+    optimal_steps: int
+
+
+def split_of(height: int, width: int, fixed: bytes) -> str:
+    """The split that a room (walls and targets, up to symmetry) belongs to."""
+    first = room_digest(height, width, fixed)[0]
+    return next(name for name, low, high in SPLIT_SHARES if low <= first < high)
+
+
+def place_targets(rng: np.random.Generator, room: bytearray, boxes: int) -> bool:
+    """Turns ``boxes`` floor cells of ``room`` into targets; False if there is too little floor."""
+    free = [cell for cell, code in enumerate(room) if code]
+    if len(free) <= boxes + 1:
+        return False
+    for draw in rng.random(boxes).tolist():
+        room[free.pop(int(draw * len(free)))] = TARGET
+    return True
+
+
+def generate(rng: np.random.Generator, kind: Difficulty, split: str | None = None) -> SolvedLevel:
+    """Draws one level.
+
+    Args:
+        rng: Source of all randomness.
+        kind: Size, boxes and optimal length wanted.
+        split: Only rooms of this split; None takes any.
+
+    Raises:
+        GenerationFailed: If ``MAX_ATTEMPTS`` rooms held no such level.
+    """
+    height, width = kind.height, kind.width
+    steps = walk_length(height, width)
+    for _ in range(MAX_ATTEMPTS):
+        room = walk(rng, height, width, steps)
+        if not place_targets(rng, room, kind.boxes):
+            continue
+        fixed = bytes(room)
+        if split is not None and split_of(height, width, fixed) != split:
+            continue
+        try:
+            table = StateTable(height, width, fixed)
+        except StateBudgetExceeded:
+            continue
+        starts = table.starts(kind.min_steps, kind.max_steps)
+        if not starts:
+            continue
+        player, boxes = starts[int(rng.random() * len(starts))]
+        level = Level(height, width, fixed, box_cells(boxes), player)
+        return SolvedLevel(level, table, table.distance_of[player, boxes])
+    raise GenerationFailed(f"no {kind} in {MAX_ATTEMPTS} rooms" + (f" of split {split!r}" if split else ""))
