@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import gymnasium as gym
 
-from seed_envs.errors import EpisodeEnded, UnknownOption, UnknownSplit, close_matches
+from seed_envs.errors import BaselineUnavailable, EpisodeEnded, UnknownOption, UnknownSplit, close_matches
 from seed_envs.spaces import UnicodeText
 
 Obs = TypeVar("Obs")
@@ -184,6 +184,27 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
         """
         raise NotImplementedError
 
+    def rule_action(self) -> str:
+        """The next action of a simple hand-written player that knows only what an agent is shown.
+
+        The floor that a trained policy has to beat; an environment overrides it.
+
+        Raises:
+            BaselineUnavailable: When the environment has no such player.
+        """
+        raise BaselineUnavailable(f"{self.name} has no rule-based player; use the oracle or the random player")
+
+    def random_action(self) -> str:
+        """A random action, drawn with ``np_random``: uniform over the admissible ones.
+
+        Raises:
+            BaselineUnavailable: When the environment lists no actions and does not override this.
+        """
+        actions = self._admissible()
+        if not actions:
+            raise BaselineUnavailable(f"{self.name} lists no admissible actions to draw from")
+        return str(actions[int(self.np_random.integers(len(actions)))])
+
     def get_state(self) -> Any:
         """A snapshot of the episode; valid for any environment with the same arguments."""
         raise NotImplementedError
@@ -212,9 +233,7 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
         for key in chosen:
             if key not in _COMMON_OPTIONS and key not in self.option_keys:
                 known = sorted(_COMMON_OPTIONS | self.option_keys)
-                raise UnknownOption(
-                    f"reset option {key!r} is unknown; accepted: {known}.{close_matches(key, known)}"
-                )
+                raise UnknownOption(f"reset option {key!r} is unknown; accepted: {known}.{close_matches(key, known)}")
         if "split" in chosen:
             self.check_split(chosen["split"])
         task_id = chosen["task_id"] if "task_id" in chosen else self._choose_task(chosen)

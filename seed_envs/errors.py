@@ -81,6 +81,10 @@ class OracleUnavailable(SeedEnvsError, RuntimeError):
     """The oracle has no action for this state (for example a dead end)."""
 
 
+class BaselineUnavailable(SeedEnvsError, NotImplementedError):
+    """The environment has no rule-based or random player."""
+
+
 # -- policy -----------------------------------------------------------------------------------------------------------
 
 

@@ -73,6 +73,7 @@ class _Episode:
     trajectory: Trajectory
     turns: list[TurnContext] = field(default_factory=list)
     replies: list[str] = field(default_factory=list)
+    skill: str = ""
 
 
 def rollout(
@@ -83,6 +84,8 @@ def rollout(
     env_id: str,
     profile: Profile,
     on_finish: Callable[[int, Trajectory], None] | None = None,
+    skill_for: Callable[[Trajectory], str] | None = None,
+    keep: bool = True,
 ) -> list[Trajectory]:
     """Play one episode per task.
 
@@ -93,9 +96,12 @@ def rollout(
         env_id: Recorded in the trajectories.
         profile: Decides how messages are built.
         on_finish: Called with index and trajectory as soon as an episode ends.
+        skill_for: Gives the skill for the template's slot, asked once per episode when only its task is known. None
+            (the default) leaves the slot empty.
+        keep: False drops every trajectory after ``on_finish``, for runs that do not fit in memory.
 
     Returns:
-        The trajectories in task order.
+        The trajectories in task order; nothing when ``keep`` is False.
 
     Raises:
         PolicyError: When the policy raises or does not return one reply per request; episodes that were finished by
@@ -107,12 +113,13 @@ def rollout(
 
     def finish(slot: int) -> None:
         episode = live.pop(slot)
-        done[episode.index] = episode.trajectory
+        if keep:
+            done[episode.index] = episode.trajectory
         if on_finish is not None:
             on_finish(episode.index, episode.trajectory)
 
     while True:
-        _fill(pool, live, waiting, env_id, finish)
+        _fill(pool, live, waiting, env_id, finish, skill_for)
         if not live:
             return [done[index] for index in sorted(done)]
         slots = sorted(live, key=lambda slot: live[slot].index)
@@ -135,6 +142,7 @@ def _fill(
     waiting: Iterator[tuple[int, TaskSpec]],
     env_id: str,
     finish: Callable[[int], None],
+    skill_for: Callable[[Trajectory], str] | None,
 ) -> None:
     """Give every free slot the next task; a task that cannot start is finished at once."""
     while True:
@@ -159,6 +167,8 @@ def _fill(
                 failed = True
             else:
                 _begin(episode, result)
+                if skill_for is not None:
+                    episode.skill = skill_for(episode.trajectory)
         if not failed:
             return
 
@@ -171,7 +181,7 @@ def _begin(episode: _Episode, result: SlotResult) -> None:
 
 
 def _request(pool: EnvPool, slot: int, episode: _Episode, profile: Profile) -> Request:
-    messages = build_messages(profile, episode.turns, episode.replies)
+    messages = build_messages(profile, episode.turns, episode.replies, episode.skill)
     turn = len(episode.turns) - 1
     return Request(
         episode.index, turn, messages, episode.turns[-1], episode.task, lambda method: pool.call(slot, method)

@@ -1,13 +1,16 @@
 """Process back end of the pool: one child process per slot.
 
 A child that crashes or exceeds its time limit is replaced by a fresh one; the caller gets an exception for that one
-request. Children are spawned, not forked, so that threads and open files of the parent do not leak into them.
+request. Children are spawned, not forked, so that threads and open files of the parent do not leak into them; they do
+not outlive it.
 """
 
 from __future__ import annotations
 
 import multiprocessing
-from multiprocessing.connection import Connection
+import os
+import threading
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
@@ -89,7 +92,20 @@ class ProcessSlot:
         return process.exitcode
 
 
+def exit_with_parent() -> None:
+    """End this process as soon as its parent is gone, also when it is busy or hangs; returns at once."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_wait_and_exit, args=(parent.sentinel,), daemon=True).start()
+
+
+def _wait_and_exit(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)
+
+
 def _work(connection: Connection, make_env: MakeEnv) -> None:
+    exit_with_parent()
     env = None
     while True:
         try:
