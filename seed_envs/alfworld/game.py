@@ -76,7 +76,6 @@ class Game:
         start: the state at reset.
         receptacle_index: name -> index.
         object_index: name -> index.
-        goto: per location, the sorted ``go to`` commands available there.
         targets: mask of objects that count for the goal.
         destinations: indices of receptacles that count for the goal.
         lamps: mask of lamps that count for a ``look`` goal.
@@ -108,7 +107,7 @@ class Game:
     at_place: tuple[tuple[int, ...], ...] = dataclasses.field(init=False)
     receptacle_index: dict[str, int] = dataclasses.field(init=False)
     object_index: dict[str, int] = dataclasses.field(init=False)
-    goto: tuple[tuple[str, ...], ...] = dataclasses.field(init=False)
+    _goto: list[tuple[str, ...] | None] = dataclasses.field(init=False, repr=False)
     targets: int = dataclasses.field(init=False)
     destinations: tuple[int, ...] = dataclasses.field(init=False)
     lamps: int = dataclasses.field(init=False)
@@ -122,8 +121,6 @@ class Game:
         here: list[list[int]] = [[] for _ in self.place_names]
         for index, place in enumerate(self.places):
             here[place].append(index)
-        names = sorted((f"go to {name}", place) for name, place in zip(self.receptacles, self.places, strict=True))
-        goto = tuple(tuple(name for name, at in names if at != place) for place in range(len(here)))
         able = {"clean": self.cleanable, "heat": self.heatable, "cool": self.coolable}.get(self.goal.kind, -1)
         wanted, target = self.goal.object_type, self.goal.target_type
         placeable = 0
@@ -133,7 +130,7 @@ class Game:
             "at_place": tuple(map(tuple, here)),
             "receptacle_index": {name: index for index, name in enumerate(self.receptacles)},
             "object_index": {name: index for index, name in enumerate(self.objects)},
-            "goto": goto,
+            "_goto": [None] * len(here),
             "targets": _mask(self.object_types, (wanted,)) & able,
             "destinations": tuple(r for r, kind in enumerate(self.receptacle_types) if kind == target),
             "lamps": _mask(self.object_types, (target,)) & self.toggleable,
@@ -145,6 +142,21 @@ class Game:
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
+
+    def goto_from(self, place: int) -> tuple[str, ...]:
+        """The sorted ``go to`` commands that lead away from a location, built on first use.
+
+        Args:
+            place: index of the location.
+
+        Returns:
+            The commands.
+        """
+        known = self._goto[place]
+        if known is None:
+            names = zip(self.receptacles, self.places, strict=True)
+            known = self._goto[place] = tuple(sorted("go to " + name for name, at in names if at != place))
+        return known
 
     def __deepcopy__(self, memo: dict[int, object]) -> Game:
         """A game never changes, so copies share it."""

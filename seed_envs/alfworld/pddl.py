@@ -8,13 +8,12 @@ file is interpreted, formatted or evaluated, and sizes are capped.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
 from collections.abc import Iterable
 from typing import Final
 
 from seed_envs.alfworld.goals import Goal
-from seed_envs.errors import DataInvalid
+from seed_envs.errors import DataInvalid, close_matches
 
 MAX_PROBLEM_CHARS: Final = 2_000_000
 MAX_ENTITIES: Final = 2_000
@@ -45,7 +44,9 @@ RELATIONS: Final = (
     "inreceptacleobject",
     "atlocation",
 )
-IGNORED: Final = frozenset({"moveable", "ison", "isreceptacleobjectfull", "wasinreceptacle", "checked", "full", "examined"})
+IGNORED: Final = frozenset(
+    {"moveable", "ison", "isreceptacleobjectfull", "wasinreceptacle", "checked", "full", "examined"}
+)
 _KNOWN: Final = frozenset(OBJECT_FLAGS) | frozenset(RECEPTACLE_FLAGS) | frozenset(RELATIONS)
 
 _FACT: Final = re.compile(r"\(\s*([a-z]+)\s+([^()\s]+)(?:\s+([^()\s]+))?\s*\)")
@@ -233,9 +234,8 @@ def _refuse(name: str, first: str, second: str, source: str) -> None:
     fact = f"({' '.join(part for part in (name, first, second) if part)})"
     if name in _KNOWN:
         raise DataInvalid(f"{source}: {fact} has the wrong number of arguments")
-    close = difflib.get_close_matches(name, sorted(_KNOWN), n=2)
-    hint = f"; close matches: {close}" if close else ""
-    raise DataInvalid(f"{source}: predicate {name!r} in {fact} is not known to the game's rules{hint}")
+    hint = close_matches(name, sorted(_KNOWN))
+    raise DataInvalid(f"{source}: predicate {name!r} in {fact} is not known to the game's rules.{hint}")
 
 
 def _check(problem: Problem, source: str) -> None:

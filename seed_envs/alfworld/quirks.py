@@ -9,11 +9,10 @@ anything itself: ``engine``, ``actions`` and ``texts`` read the switches.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from typing import Literal
 
-from seed_envs.errors import UnknownOption
+from seed_envs.errors import UnknownOption, close_matches
 
 QuirkSpec = Literal["faithful", "fixed"] | Mapping[str, bool]
 
@@ -74,9 +73,7 @@ class Quirks:
             raise UnknownOption(f"quirks={spec!r}: expected 'faithful', 'fixed' or a mapping of switches {names}")
         for name, value in spec.items():
             if name not in names:
-                close = difflib.get_close_matches(str(name), names, n=3)
-                hint = f"; close matches: {close}" if close else f"; known switches: {names}"
-                raise UnknownOption(f"unknown quirk {name!r}{hint}")
+                raise UnknownOption(f"unknown quirk {name!r}; known: {names}.{close_matches(name, names)}")
             if not isinstance(value, bool):
                 raise UnknownOption(f"quirk {name!r} must be True (as the original) or False (repaired), got {value!r}")
         return cls(**dict(spec))

@@ -1,0 +1,279 @@
+"""``seed/ALFWorld-v0``: the household text game as a Gymnasium environment.
+
+Joins task choice, engine and info.  The rules live in ``engine``, texts in
+``texts``, games in ``tasks``; step limits, prompts and paper rewards are
+wrappers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar, Final, Literal, NamedTuple
+
+from seed_envs.alfworld import rendering, texts
+from seed_envs.alfworld.actions import Rules, Wording, admissible
+from seed_envs.alfworld.commands import normalise
+from seed_envs.alfworld.engine import Engine, condition_rate
+from seed_envs.alfworld.explain import explain
+from seed_envs.alfworld.game import Game, State
+from seed_envs.alfworld.generator import rooms
+from seed_envs.alfworld.goals import KIND_OF_TYPE
+from seed_envs.alfworld.oracle import Planner, dead_end
+from seed_envs.alfworld.quirks import Quirks, QuirkSpec
+from seed_envs.alfworld.tasks import PROCEDURAL_SPLITS, SPLITS, TaskSource, matching
+from seed_envs.base import MAX_ACTION_LENGTH, LazyActions, Outcome, SeedEnv, TaskStatus
+from seed_envs.errors import InvalidState, NoTaskMatches, OracleUnavailable, UnknownOption, close_matches
+
+Opening = Literal["full", "room", "start"]
+_CHOICES: Final[dict[str, tuple[str, ...]]] = {
+    "wording": ("move", "put"),
+    "feedback": ("plain", "verbose"),
+    "parser": ("strict", "tolerant"),
+    "opening": ("full", "room", "start"),
+    "engine": ("native", "textworld"),
+}
+MAX_GENERATED_SEED: Final = 2**31
+
+
+class Snapshot(NamedTuple):
+    """A saved episode: task, state of the game, and whether the episode is still running."""
+
+    task_id: str
+    state: State
+    running: bool
+
+
+class ALFWorldEnv(SeedEnv[str]):
+    """TODO."""
+
+    name: ClassVar[str] = "alfworld"
+    splits: ClassVar[tuple[str, ...]] = SPLITS
+    option_keys: ClassVar[frozenset[str]] = frozenset({"task_type", "scene"})
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "html"], "render_fps": 4}
+
+    def __init__(
+        self,
+        *,
+        split: str = "mini_train",
+        task_types: Collection[str] = (),
+        scenes: Collection[int] = (),
+        generator: Mapping[str, Any] | None = None,
+        data_dir: str | os.PathLike[str] | None = None,
+        engine: Literal["native", "textworld"] = "native",
+        wording: Wording = "move",
+        quirks: QuirkSpec = "faithful",
+        feedback: Literal["plain", "verbose"] = "plain",
+        parser: Literal["strict", "tolerant"] = "strict",
+        opening: Opening = "full",
+        privileged: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(split=split, render_mode=render_mode)
+        chosen = {"wording": wording, "feedback": feedback, "parser": parser, "opening": opening, "engine": engine}
+        for key, value in chosen.items():
+            if value not in _CHOICES[key]:
+                raise UnknownOption(f"{key}={value!r}; expected one of {list(_CHOICES[key])}.")
+        self.rules = Rules(Quirks.resolve(quirks), wording)
+        self.feedback, self.parser, self.opening, self.privileged = feedback, parser, opening, privileged
+        self.task_types = tuple(_check_type(kind) for kind in task_types)
+        self.scenes = tuple(int(scene) for scene in scenes)
+        self.knobs = rooms.Knobs.checked(dict(generator or {}))
+        self.source = TaskSource(data_dir)
+        self._engine: Engine | None = None
+        self._planner: Planner | None = None
+        self._transcript: list[tuple[str, str]] = []
+        self._command = ""
+        self._goal_line = ""
+        self._filtered: dict[tuple[object, ...], tuple[str, ...]] = {}
+
+    # -- tasks -------------------------------------------------------------------------------------------------------
+
+    def task_ids(self, split: str) -> Sequence[str]:
+        """See ``SeedEnv.task_ids``; filters of the constructor apply."""
+        self.check_split(split)
+        return self._listed(split, self.task_types, self.scenes)
+
+    def _listed(self, split: str, task_types: Collection[str], scenes: Collection[int]) -> tuple[str, ...]:
+        key = (split, tuple(task_types), tuple(scenes))
+        if key not in self._filtered:
+            self._filtered[key] = matching(self.source, split, task_types, scenes)
+        return self._filtered[key]
+
+    def _choose_task(self, options: dict[str, Any]) -> str:
+        split = options.get("split", self.split)
+        task_types, scenes = self.task_types, self.scenes
+        if "task_type" in options:
+            task_types = (_check_type(options["task_type"]),)
+        if "scene" in options:
+            scenes = (int(options["scene"]),)
+        if split in PROCEDURAL_SPLITS:
+            return self._draw_procedural(split.removeprefix("procedural_"), task_types, scenes)
+        ids = self._listed(split, task_types, scenes)
+        if not ids:
+            raise NoTaskMatches(f"no task of split {split!r} has task_type in {task_types} and scene in {scenes}")
+        return ids[int(self.np_random.integers(len(ids)))]
+
+    def _draw_procedural(self, part: str, task_types: Sequence[str], scenes: Sequence[int]) -> str:
+        values = {name: getattr(self.knobs, name) for name in ("task_type", "scene", "kinds", "copies", "receptacles")}
+        if task_types:
+            values["task_type"] = task_types[int(self.np_random.integers(len(task_types)))]
+        if scenes:
+            values["scene"] = scenes[int(self.np_random.integers(len(scenes)))]
+        seed = int(self.np_random.integers(MAX_GENERATED_SEED))
+        return rooms.make_id(part, seed, rooms.Knobs.checked(values))
+
+    # -- episode -----------------------------------------------------------------------------------------------------
+
+    def _begin(self, task_id: str, options: dict[str, Any]) -> str:
+        game = self.source.game(task_id)
+        engine = self._engine
+        if engine is None or engine.game is not game:
+            engine = self._engine = Engine(game, self.rules)
+            self._planner = None
+            self._goal_line = game.sentence
+        engine.restore(game.start)
+        self._command = ""
+        observation = opening_text(game, self.opening)
+        self._transcript = [("", observation)]
+        return observation
+
+    @property
+    def game(self) -> Game:
+        """The compiled game being played (privileged: it holds every fact)."""
+        return self._playing().game
+
+    def _playing(self) -> Engine:
+        if self._engine is None:
+            raise InvalidState("no game is loaded; call reset() first")
+        return self._engine
+
+    def _act(self, action: str) -> Outcome:
+        engine = self._playing()
+        if len(action) > MAX_ACTION_LENGTH:
+            reason = f"The action has {len(action):,} characters; at most {MAX_ACTION_LENGTH:,} are read."
+            return self._refuse("", reason)
+        command = action.strip()
+        if self.parser == "tolerant":
+            command = normalise(command, engine.admissible())
+        self._command = command
+        text, valid = engine.act(command)
+        if not valid:
+            return self._refuse(command, explain(engine.game, engine.state, self.rules, command))
+        self._transcript.append((command, text))
+        won = engine.won
+        return Outcome(text, 1.0 if won else 0.0, won)
+
+    def _refuse(self, command: str, reason: str) -> Outcome:
+        text = reason if self.feedback == "verbose" else texts.NOTHING_HAPPENS
+        self._transcript.append((command[:200], text))
+        return Outcome(text, action_valid=False, invalid_reason=reason)
+
+    def _status(self) -> TaskStatus:
+        engine = self._playing()
+        return TaskStatus(engine.game.goal.task_type, self._goal_line, engine.won, 1.0 if engine.won else 0.0)
+
+    def _admissible(self) -> LazyActions:
+        engine = self._playing()
+        game, state, rules = engine.game, engine.state, self.rules
+        return LazyActions(lambda: admissible(game, state, rules))
+
+    def _extras(self) -> dict[str, Any]:
+        engine = self._playing()
+        rate, flags = condition_rate(engine.game, engine.state)
+        held = engine.state.held
+        return {
+            "goal_condition_rate": rate,
+            "subgoals": flags,
+            "inventory": engine.game.objects[held] if held >= 0 else "",
+            "command": self._command,
+            "privileged": self._secrets(engine) if self.privileged else None,
+        }
+
+    def _secrets(self, engine: Engine) -> dict[str, Any]:
+        try:
+            plan: list[str] | None = self._plan()
+        except OracleUnavailable:
+            plan = None
+        contents = engine.state.contents
+        where = {
+            name: [engine.game.objects[item] for item in contents[index]]
+            for index, name in enumerate(engine.game.receptacles)
+        }
+        return {"plan": plan, "contents": where, "dead_end": dead_end(engine.game, engine.state)}
+
+    # -- expert, state, picture --------------------------------------------------------------------------------------
+
+    def _plan(self) -> list[str]:
+        engine = self._playing()
+        if self._planner is None:
+            self._planner = Planner(engine.game, self.rules)
+        return self._planner.plan(engine.state)
+
+    def oracle_action(self) -> str:
+        """First command of a shortest plan, with knowledge of everything.
+
+        Returns:
+            The command; ``look`` when the game is already won.
+
+        Raises:
+            OracleUnavailable: when the game can no longer be won.
+        """
+        plan = self._plan()
+        return plan[0] if plan else "look"
+
+    def get_state(self) -> Snapshot:
+        """The episode as an immutable value; costs well under a microsecond, valid for any copy of this environment."""
+        return Snapshot(self.task_id, self._playing().state, self._running)
+
+    def set_state(self, state: Snapshot) -> None:
+        """Continue from a saved episode.
+
+        Args:
+            state: what ``get_state`` returned, on any environment with the same data and rules.
+
+        Raises:
+            InvalidState: when it is something else.
+        """
+        if not isinstance(state, Snapshot):
+            raise InvalidState(f"expected a Snapshot from get_state(), got {type(state).__name__}")
+        engine = self._engine
+        if engine is None or self.task_id != state.task_id:
+            self._begin(state.task_id, {})
+            self.task_id = state.task_id
+        self._playing().restore(state.state)
+        self._running = state.running
+        self._action_valid, self._invalid_reason, self._command = True, "", ""
+        self._stop_reason = "" if state.running else ("success" if self._playing().won else "failure")
+
+    def render(self) -> Any:
+        """The transcript (``ansi``) or a map of the room as one HTML page (``html``); None without a render mode."""
+        if self.render_mode is None:
+            return None
+        engine = self._playing()
+        if self.render_mode == "html":
+            return rendering.room_page(engine.game, engine.state, self._transcript)
+        return rendering.transcript(self._transcript)
+
+
+def opening_text(game: Game, opening: Opening) -> str:
+    """The first observation.
+
+    Args:
+        game: the game.
+        opening: ``full`` (banner, room, goal line), ``room`` (the view of the room), ``start`` (its first sentence).
+
+    Returns:
+        The text.
+    """
+    if opening == "full":
+        return texts.opening_text(game)
+    room = texts.opening_text(game, banner=False).rsplit("\n\n", 1)[0]
+    return room if opening == "room" else room.split(". ", 1)[0] + "."
+
+
+def _check_type(kind: object) -> str:
+    if kind not in KIND_OF_TYPE:
+        known = list(KIND_OF_TYPE)
+        raise UnknownOption(f"task_type {kind!r} is unknown; known: {known}.{close_matches(kind, known)}")
+    return str(kind)

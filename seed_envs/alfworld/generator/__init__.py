@@ -1,0 +1,1 @@
+"""Seeded procedural games: whole official rooms, or the small compact room."""

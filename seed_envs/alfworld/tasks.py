@@ -1,0 +1,245 @@
+"""Which games there are: splits, listed ids, and the way from an id to a compiled game.
+
+Three families of ids: official games (``split/task/trial``), generated games
+in official rooms (``procedural/part/number[;knob=value…]``), and the compact
+preset (``compact/part/number``).  Drawing a task is the environment's
+business.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+from seed_envs.alfworld.game import Game
+from seed_envs.alfworld.generator import compact, rooms
+from seed_envs.alfworld.goals import KIND_OF_TYPE
+from seed_envs.alfworld.library import OFFICIAL_SPLITS, Library, open_library
+from seed_envs.data import data_dir as find_data
+from seed_envs.errors import DataMissing, UnboundedSplit, UnknownTask, close_matches
+from seed_envs.tasks import Manifest
+
+MINI_SPLITS: Final = ("mini_train", "mini_valid_seen", "mini_valid_unseen")
+PROCEDURAL_SPLITS: Final = tuple(f"procedural_{part}" for part in rooms.PARTS)
+COMPACT_SPLITS: Final = tuple(f"compact_{part}" for part in compact.PARTS)
+CUSTOM_SPLIT: Final = "custom"
+LISTED_SPLITS: Final = ("train", "valid_seen")
+"""Official splits whose ids ship with the package; those of ``valid_unseen`` are read from the data."""
+VALID_UNSEEN_GAMES: Final = 134
+SPLITS: Final = (*MINI_SPLITS, *PROCEDURAL_SPLITS, *COMPACT_SPLITS, *OFFICIAL_SPLITS, CUSTOM_SPLIT)
+DOWNLOAD_COMMAND: Final = "python -m seed_envs.alfworld download"
+
+
+@lru_cache(maxsize=16)
+def manifest(split: str) -> Manifest:
+    """The checked-in list of a split.
+
+    Args:
+        split: an official or a mini split.
+
+    Returns:
+        The manifest.
+    """
+    with resources.as_file(resources.files(__package__) / "manifests" / f"{split}.txt") as path:
+        return Manifest.load(path)
+
+
+class TaskSource:
+    """Finds games by id.
+
+    Args:
+        data_dir: folder with official games; None looks at ``$ALFWORLD_DATA``, ``$SEED_DATA_DIR/alfworld`` and the
+            download cache, and only when an official game is wanted.
+    """
+
+    def __init__(self, data_dir: str | os.PathLike[str] | None = None) -> None:
+        self.data_dir = data_dir
+        self._library: Library | None = None
+
+    def library(self) -> Library:
+        """The official games on disk.
+
+        Raises:
+            DataMissing: when there are none; the message names the command that fetches them.
+        """
+        if self._library is None:
+            folder = find_data("alfworld", self.data_dir, "ALFWORLD_DATA", DOWNLOAD_COMMAND)
+            self._library = open_library(Path(folder).resolve())
+        return self._library
+
+    def ids(self, split: str) -> Sequence[str]:
+        """The listed tasks of a split.
+
+        Args:
+            split: one of ``SPLITS``.
+
+        Returns:
+            The ids in listed order.
+
+        Raises:
+            UnboundedSplit: for a procedural split, which has a game for every number.
+            DataMissing: when official games are wanted and not all of the split's are there.
+        """
+        if split in PROCEDURAL_SPLITS:
+            part = split.removeprefix("procedural_")
+            raise UnboundedSplit(
+                f"split {split!r} has a game for every number and no list; use 'mini_{part}' for a listed panel, or "
+                f"ids such as {rooms.make_id(part, 0)!r}"
+            )
+        if split in COMPACT_SPLITS:
+            return compact.panel(split.removeprefix("compact_"))
+        if split in MINI_SPLITS:
+            return manifest(split)
+        if split == CUSTOM_SPLIT:
+            return self._custom_ids()
+        if split not in LISTED_SPLITS:
+            return self._unlisted_ids(split)
+        listed = manifest(split)
+        here = set(self.library().ids)
+        missing = [task_id for task_id in listed if task_id not in here]
+        if missing:
+            raise DataMissing(
+                f"split {split!r} lists {len(listed):,} official games, {len(missing):,} of them are not in "
+                f"{self._where()}, the first being {missing[0]!r}; run: {DOWNLOAD_COMMAND}"
+            )
+        return listed
+
+    def _unlisted_ids(self, split: str) -> tuple[str, ...]:
+        found = tuple(task_id for task_id in self.library().ids if task_id.startswith(f"{split}/"))
+        if len(found) != VALID_UNSEEN_GAMES:
+            raise DataMissing(
+                f"split {split!r} has {VALID_UNSEEN_GAMES} official games, {len(found)} are in {self._where()}; "
+                f"run: {DOWNLOAD_COMMAND}"
+            )
+        return found
+
+    def _custom_ids(self) -> tuple[str, ...]:
+        official = {task_id for split in LISTED_SPLITS for task_id in manifest(split)}
+        unlisted = f"{OFFICIAL_SPLITS[-1]}/"
+        found = tuple(i for i in self.library().ids if i not in official and not i.startswith(unlisted))
+        if not found:
+            raise DataMissing(
+                f"split 'custom' means games of your own, and {self._where()} holds official games only; put "
+                "<split>/<task>/<trial>/game.tw-pddl files into a folder and pass it as data_dir"
+            )
+        return found
+
+    def _where(self) -> str:
+        return str(getattr(self.library(), "source", self.data_dir))
+
+    def game(self, task_id: str) -> Game:
+        """The compiled game of an id.
+
+        Args:
+            task_id: any id of the three families.
+
+        Returns:
+            The game, shared within the process.
+
+        Raises:
+            UnknownTask: when there is no such game; names close matches.
+            DataMissing: when it is an official game and the data is not there.
+        """
+        if not isinstance(task_id, str):
+            raise UnknownTask(f"a task id is a str, got {task_id!r}")
+        if task_id.startswith(("procedural/", "compact/")):
+            return generated_game(task_id)
+        split = task_id.partition("/")[0]
+        if split in LISTED_SPLITS and task_id not in manifest(split):
+            listed = manifest(split)
+            if self.data_dir is None or task_id not in self.library().ids:
+                raise UnknownTask(
+                    f"task {task_id!r} is not one of the {len(listed):,} games of {split!r}."
+                    f"{close_matches(task_id, listed)}"
+                )
+        if "/" not in task_id:
+            raise UnknownTask(
+                f"task {task_id!r}: expected 'split/task/trial' (official), {rooms.make_id('train', 0)!r} (generated) "
+                f"or {compact.make_id('train', 0)!r} (compact)"
+            )
+        return self.library().game(task_id)
+
+    def document(self, task_id: str) -> dict[str, Any]:
+        """The content of a game file, for the original engine.
+
+        Args:
+            task_id: any id; for a generated game domain and grammar come from the official data folder.
+
+        Returns:
+            ``pddl_domain``, ``grammar``, ``pddl_problem``, ``solvable`` and ``walkthrough``.
+        """
+        return self.library().document(task_id)
+
+
+@lru_cache(maxsize=4096)
+def generated_game(task_id: str) -> Game:
+    """A generated game, kept for repeated episodes (groups of rollouts share it).
+
+    Args:
+        task_id: ``procedural/…`` or ``compact/…``.
+
+    Returns:
+        The game.
+
+    Raises:
+        UnknownTask: for a malformed id.
+    """
+    return compact.generate(task_id) if task_id.startswith("compact/") else rooms.generate(task_id)
+
+
+def type_of(task_id: str) -> str:
+    """Family of an official id, read from its name.
+
+    Args:
+        task_id: ``split/task/trial``.
+
+    Returns:
+        One of the six official family names, or "" when the name holds none.
+    """
+    parts = task_id.split("/")
+    kind = parts[1].split("-")[0] if len(parts) > 1 else ""
+    return kind if kind in KIND_OF_TYPE else ""
+
+
+def scene_of(task_id: str) -> int:
+    """Room number of an official id, read from its name.
+
+    Args:
+        task_id: ``split/task/trial``.
+
+    Returns:
+        The number, or 0 when the name holds none.
+    """
+    parts = task_id.split("/")
+    number = parts[1].rsplit("-", 1)[-1] if len(parts) > 1 else ""
+    return int(number) if number.isdigit() else 0
+
+
+def matching(source: TaskSource, split: str, task_types: Collection[str], scenes: Collection[int]) -> tuple[str, ...]:
+    """Listed ids of a split that pass filters.
+
+    Args:
+        source: where games come from.
+        split: a split with a list.
+        task_types: families to keep; empty keeps all.
+        scenes: rooms to keep; empty keeps all.
+
+    Returns:
+        The ids in listed order.
+    """
+    ids = source.ids(split)
+    if not task_types and not scenes:
+        return tuple(ids)
+    if split in OFFICIAL_SPLITS:
+        named = ((task_id, type_of(task_id), scene_of(task_id)) for task_id in ids)
+    else:
+        named = ((task_id, source.game(task_id).goal.task_type, 0) for task_id in ids)
+    return tuple(
+        task_id
+        for task_id, kind, scene in named
+        if (not task_types or kind in task_types) and (not scenes or scene in scenes)
+    )
