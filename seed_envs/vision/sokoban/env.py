@@ -162,7 +162,7 @@ class SokobanEnv(SeedEnv[Observation]):
             max_actions: Greatest number of actions in one turn.
             parsing: How action text is read.
             shaping: Factor of potential-based shaping; 0 for none.
-            split: Split that ``reset`` draws from; None means ``train``, and ``all`` for files.
+            split: Split that ``reset`` draws from; None means ``train``, or ``all`` for a file of your own.
             render_mode: None, ``"ansi"`` or ``"rgb_array"``.
 
         Raises:
@@ -182,7 +182,7 @@ class SokobanEnv(SeedEnv[Observation]):
         height, width = (size, size) if isinstance(size, int) else size
         self.source = make_source(levels, Difficulty(height, width, boxes, min_steps, max_steps))
         self.splits = self.source.splits  # type: ignore[misc]
-        super().__init__(split=split or ("all" if "all" in self.splits else "train"), render_mode=render_mode)
+        super().__init__(split=split or self.source.default_split, render_mode=render_mode)
         self._rules, self._tile, self._max_actions, self._shaping = rules, tile, max_actions, shaping
         self._substring = parsing == "substring"
         self._words = ACTION_SETS[action_set]
@@ -228,7 +228,9 @@ class SokobanEnv(SeedEnv[Observation]):
         self._oracle = oracle
         self._game = Game(oracle.level, self._rules)
         self._canvas = None if self._text_mode else Canvas(self._game, self._tile)
-        self._level_hash = ""
+        self._level_hash = level_hash(oracle.level)
+        self._boxes = len(oracle.level.boxes)
+        self._task_type = f"{self._boxes}-box"
         if self._shaping and oracle.table is None:
             raise OracleUnavailable(
                 "shaping needs exact distances, which rooms of this size do not have; set shaping=0"
@@ -269,22 +271,19 @@ class SokobanEnv(SeedEnv[Observation]):
         return {"text": text, "image": self._canvas.pixels.copy()}
 
     def _status(self) -> TaskStatus:
-        level, game = self._oracle.level, self._game
-        total = len(level.boxes)
-        return TaskStatus(f"{total}-box", GOAL, game.solved, game.on_target / total)
+        game, boxes = self._game, self._boxes
+        return TaskStatus(self._task_type, GOAL, game.on_target == boxes, game.on_target / boxes)
 
     def _admissible(self) -> Sequence[str]:
         return self._admissible_words
 
     def _extras(self) -> dict[str, Any]:
         game = self._game
-        if not self._level_hash:
-            self._level_hash = level_hash(self._oracle.level)
         return {
             "steps": game.steps,
             "pushes": game.pushes,
             "boxes_on_target": game.on_target,
-            "boxes": len(self._oracle.level.boxes),
+            "boxes": self._boxes,
             "moved_player": game.moved_player,
             "moved_box": game.moved_box >= 0,
             "level_hash": self._level_hash,

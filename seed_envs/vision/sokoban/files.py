@@ -90,6 +90,7 @@ class BoxobanSource:
         command = "git clone https://github.com/google-deepmind/boxoban-levels"
         self.root = data_dir("boxoban", folder, BOXOBAN_VARIABLE, command)
         self.names = boxoban_files(self.root)
+        self.default_split = "train" if any(self._split_of(name) == "train" for name in self.names) else "all"
         self._ids: dict[str, NumberedIds] = {}
 
     @staticmethod
@@ -139,8 +140,12 @@ class FileSource:
 
     splits = (*SPLITS, "all")
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, default_split: str = "all") -> None:
         """Reads the file.
+
+        Args:
+            path: The file.
+            default_split: The split to draw from when none is named.
 
         Raises:
             DataMissing, DataInvalid: If there is no such file or it is faulty.
@@ -148,7 +153,7 @@ class FileSource:
         file = Path(path)
         reader: Callable[[Path], Sequence[Level]] = Pool.load if file.suffix == ".pool" else load_levels
         self._levels = reader(file)
-        self.name = file.stem
+        self.name, self.default_split = file.stem, default_split
         self.height = max(level.height for level in self._levels)
         self.width = max(level.width for level in self._levels)
         self._ids: dict[str, list[str]] | None = None

@@ -6,8 +6,10 @@ Cells are numbered row by row, ``cell = row * width + column``. This module know
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 
 from seed_envs.errors import DataInvalid
 
@@ -89,24 +91,21 @@ class Level:
 
 
 @lru_cache(maxsize=64)
-def _symmetries(height: int, width: int) -> tuple[tuple[bool, tuple[int, ...]], ...]:
-    """The eight (rotated?, cell permutation) pairs of a ``height`` x ``width`` grid."""
+def _symmetries(height: int, width: int) -> tuple[tuple[bytes, Callable[[bytes], tuple[int, ...]]], ...]:
+    """The eight (shape, permuting function) pairs of a ``height`` x ``width`` grid."""
     grid = [[row * width + column for column in range(width)] for row in range(height)]
     found = []
     for turn in range(4):
         for image in (grid, [row[::-1] for row in grid]):
-            found.append((turn % 2 == 1, tuple(cell for row in image for cell in row)))
+            shape = bytes((width, height) if turn % 2 else (height, width))
+            found.append((shape, itemgetter(*(cell for row in image for cell in row))))
         grid = [list(column) for column in zip(*grid[::-1], strict=True)]
     return tuple(found)
 
 
 def canonical_bytes(height: int, width: int, cells: bytes) -> bytes:
     """Returns one representative of ``cells`` that all eight rotations and reflections share."""
-    images = []
-    for turned, order in _symmetries(height, width):
-        shape = bytes((width, height) if turned else (height, width))
-        images.append(shape + bytes([cells[cell] for cell in order]))
-    return min(images)
+    return min([shape + bytes(permuted(cells)) for shape, permuted in _symmetries(height, width)])
 
 
 def level_hash(level: Level) -> str:

@@ -107,7 +107,7 @@ class Pool(Sequence[Level]):
         if not file.is_file():
             raise DataMissing(
                 f"no level pool {str(file)!r}; make one with: "
-                "python -m seed_envs.vision.sokoban pool --levels 1000 --output my.pool"
+                "python -m seed_envs.vision.sokoban pool --count 1000 --output my.pool"
             )
         if file.stat().st_size > MAX_FILE_BYTES:
             raise DataInvalid(f"{file.name}: {file.stat().st_size} bytes; at most {MAX_FILE_BYTES} are read")

@@ -6,6 +6,7 @@ generator of :mod:`classic`). Levels in files: :mod:`files`.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from seed_envs.errors import UnboundedSplit, UnknownSplit, UnknownTask, close_ma
 from seed_envs.tasks import Manifest
 from seed_envs.vision.sokoban import classic
 from seed_envs.vision.sokoban.generator import Difficulty, generate
+from seed_envs.vision.sokoban.levels import level_hash
 from seed_envs.vision.sokoban.oracle import Oracle
 
 SPLITS = ("train", "validation", "test")
@@ -34,11 +36,13 @@ class LevelSource(Protocol):
 
     Attributes:
         splits: Names of its splits.
+        default_split: The split to draw from when none is named.
         height: Rows of every level it loads.
         width: Columns of every level it loads.
     """
 
     splits: tuple[str, ...]
+    default_split: str
     height: int
     width: int
 
@@ -66,10 +70,19 @@ def load_panel(name: str, ids: Sequence[str]) -> Manifest:
     return Manifest.load(path) if path.is_file() else Manifest(f"sokoban/{name}", tuple(ids))
 
 
+def panel_hash(source: LevelSource, ids: Sequence[str]) -> str:
+    """SHA-256 over the identities of the levels behind some ids: equal hash, equal levels."""
+    digest = hashlib.sha256()
+    for task_id in ids:
+        digest.update(level_hash(source.load(task_id).level).encode())
+    return digest.hexdigest()
+
+
 class RetrogradeSource:
     """Solved levels of one difficulty, split by the room's identity up to symmetry."""
 
     splits = SPLITS
+    default_split = "train"
     _PATTERN = re.compile(
         r"retro-(\d{1,3})x(\d{1,3})-b(\d)-s(\d{1,3})-(\d{1,3})/(train|validation|test)/(0|[1-9]\d{0,9})"
     )
@@ -116,6 +129,7 @@ class ClassicSource:
     """Levels of the framework generator; ids hold the framework's own seeds, so rooms can be compared one by one."""
 
     splits = SPLITS
+    default_split = "train"
     _PATTERN = re.compile(r"classic-(\d{1,2})x(\d{1,2})-b(\d)-d(\d{1,3})/(0|[1-9]\d{0,9})")
 
     def __init__(self, height: int, width: int, boxes: int, depth: int = classic.SEARCH_DEPTH) -> None:

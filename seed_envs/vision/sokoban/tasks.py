@@ -31,7 +31,7 @@ def make_source(levels: str | Path, kind: Difficulty) -> LevelSource:
         return BoxobanSource()
     packs = pack_names()
     if str(levels) in packs:
-        return FileSource(PACKS / f"{levels}.pool")
+        return FileSource(PACKS / f"{levels}.pool", default_split="train")
     path = Path(levels)
     if path.is_dir():
         return BoxobanSource(path)
