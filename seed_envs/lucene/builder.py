@@ -72,7 +72,7 @@ class IndexBuilder:
         Returns:
             Arrays and meta data for `BM25Index`.
         """
-        positions = self._tie_order()
+        positions = tie_order(self.ids, self.ties)
         ranks = np.empty_like(positions)
         ranks[positions] = np.arange(positions.shape[0], dtype=positions.dtype)
         terms, term_ranks = self._sorted_terms()
@@ -102,19 +102,20 @@ class IndexBuilder:
         }
         return arrays, meta
 
-    def _tie_order(self) -> NDArray[np.int64]:
-        """Insertion positions in the order in which equal scores rank."""
-        if self.ties == "insertion":
-            return np.arange(len(self.ids), dtype=np.int64)
-        keys = [doc_id.encode("utf-8", "surrogatepass") for doc_id in self.ids]
-        return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
-
     def _sorted_terms(self) -> tuple[list[str], NDArray[np.int32]]:
         """Terms by UTF-8 bytes, and the rank of each term number."""
         terms = sorted(self.numbers, key=lambda term: term.encode("utf-8", "surrogatepass"))
         ranks = np.empty(len(terms), dtype=np.int32)
         ranks[[self.numbers[term] for term in terms]] = np.arange(len(terms), dtype=np.int32)
         return terms, ranks
+
+
+def tie_order(ids: list[str], ties: str) -> NDArray[np.int64]:
+    """Insertion positions in the order in which equal scores rank."""
+    if ties == "insertion":
+        return np.arange(len(ids), dtype=np.int64)
+    keys = [doc_id.encode("utf-8", "surrogatepass") for doc_id in ids]
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
 
 
 def shrink(frequencies: NDArray[np.int32]) -> NDArray[Any]:

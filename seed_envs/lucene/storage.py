@@ -7,6 +7,7 @@ It deliberately offers no update in place; an index that changed is a new direct
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -36,6 +37,12 @@ def pack_strings(values: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64
     return np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets
 
 
+def unpack_strings(data: NDArray[np.uint8], offsets: NDArray[Any]) -> list[str]:
+    """The strings that `pack_strings` concatenated."""
+    raw, bounds = data.tobytes(), offsets.tolist()
+    return [raw[a:b].decode("utf-8", "surrogatepass") for a, b in itertools.pairwise(bounds)]
+
+
 def file_sha256(path: Path) -> str:
     """sha256 of a file's bytes, read in blocks of 1 MiB."""
     digest = hashlib.sha256()
@@ -45,35 +52,65 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def write_arrays(directory: str | Path, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> str:
-    """Writes arrays and their manifest as one directory, atomically.
+class ArrayWriter:
+    """Writes a directory of arrays under a temporary name; `finish` puts it in its place.
 
     Args:
-        directory: target; an existing one is replaced.
-        arrays: name to array; names become file names.
-        meta: JSON values to keep beside them; must hold `format`.
-
-    Returns:
-        The sha256 of the manifest, which covers every array.
+        directory: The target; an existing one is replaced at the end.
     """
-    target = Path(directory)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.tmp")
-    temporary.mkdir()
-    listing = {}
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        self.target = Path(directory)
+        self.target.parent.mkdir(parents=True, exist_ok=True)
+        self._temporary = self.target.with_name(f".{self.target.name}.{uuid.uuid4().hex[:8]}.tmp")
+        self._temporary.mkdir()
+        self._names: list[str] = []
+
+    def put(self, name: str, array: NDArray[Any]) -> None:
+        """Writes one array."""
+        np.save(self._temporary / f"{name}.npy", array, allow_pickle=False)
+        self._names.append(name)
+
+    def create(self, name: str, dtype: Any, *shape: int) -> NDArray[Any]:
+        """A new array on disk to be filled in place, zeroed."""
+        self._names.append(name)
+        path = self._temporary / f"{name}.npy"
+        if 0 in shape:
+            empty: NDArray[Any] = np.zeros(shape, dtype=dtype)
+            np.save(path, empty, allow_pickle=False)
+            return empty
+        return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+
+    def finish(self, meta: Mapping[str, Any]) -> str:
+        """Writes the manifest and renames the directory.
+
+        Args:
+            meta: JSON values to keep beside the arrays; must hold `format`.
+
+        Returns:
+            The sha256 of the manifest, which covers every array.
+        """
+        listing = {}
+        for name in sorted(self._names):
+            path = self._temporary / f"{name}.npy"
+            listing[name] = {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
+        text = json.dumps({**meta, "arrays": listing}, sort_keys=True, indent=1)
+        with (self._temporary / MANIFEST).open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if self.target.exists():
+            shutil.rmtree(self.target)
+        self._temporary.rename(self.target)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write_arrays(directory: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> str:
+    """Writes arrays and their manifest as one directory, atomically; see `ArrayWriter`."""
+    writer = ArrayWriter(directory)
     for name, array in arrays.items():
-        path = temporary / f"{name}.npy"
-        np.save(path, array, allow_pickle=False)
-        listing[name] = {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
-    text = json.dumps({**meta, "arrays": listing}, sort_keys=True, indent=1)
-    with (temporary / MANIFEST).open("w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    if target.exists():
-        shutil.rmtree(target)
-    temporary.rename(target)
-    return hashlib.sha256(text.encode()).hexdigest()
+        writer.put(name, array)
+    return writer.finish(meta)
 
 
 def read_manifest(directory: str | Path, kind: str, command: str) -> tuple[dict[str, Any], str]:

@@ -1,0 +1,120 @@
+"""Scores of an answer against gold answers: exact match, substring match, token F1, and a lenient exact match.
+
+The official numbers follow the Natural Questions convention as Search-R1 and FlashRAG compute them (see the fixed
+examples in the tests). Passages are never looked at here, and nothing here knows about turns or rewards.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_CLOSED_ANSWERS = frozenset({"yes", "no", "noanswer"})
+
+
+class AnswerScores(NamedTuple):
+    """Scores of one answer; all between 0 and 1."""
+
+    em: float
+    sub_em: float
+    f1: float
+    em_lenient: float
+
+
+NO_SCORES = AnswerScores(0.0, 0.0, 0.0, 0.0)
+
+
+def normalise(text: str) -> str:
+    """Lower-case, delete ASCII punctuation, drop the articles, collapse white space.
+
+    >>> [normalise(t) for t in ("U.S.A.", "twenty-one", "The Velk  River")]
+    ['usa', 'twentyone', 'velk river']
+    """
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def _with_articles(text: str) -> str:
+    return " ".join(text.lower().translate(_PUNCTUATION).split())
+
+
+def exact_match(answer: str, golds: Sequence[str], legacy: bool = False) -> float:
+    """1.0 if the normalised answer equals a normalised gold.
+
+    Args:
+        answer: The answer.
+        golds: Accepted answers.
+        legacy: Also let a gold that normalises to nothing ("The") match any answer that does. Otherwise such golds are
+            compare with their articles kept, and literally if nothing remains even then.
+    """
+    found = normalise(answer)
+    for gold in golds:
+        wanted = normalise(gold)
+        if wanted or legacy:
+            if wanted == found:
+                return 1.0
+        elif ((kept := _with_articles(gold)) and kept == _with_articles(answer)) or (not kept and gold.strip() == answer.strip()):
+            return 1.0
+    return 0.0
+
+
+def substring_match(answer: str, golds: Sequence[str], legacy: bool = False) -> float:
+    """1.0 if a normalised gold is a substring of the normalised answer; empty golds count in legacy mode only."""
+    found = normalise(answer)
+    wanted = [normalise(gold) for gold in golds]
+    return float(any(gold in found for gold in wanted if gold or legacy))
+
+
+def token_f1(answer: str, golds: Sequence[str]) -> float:
+    """Bag-of-tokens F1, the best over the golds; yes, no and noanswer match only themselves.
+
+    >>> token_f1("the Velk River bridge", ["Velk River"])
+    0.8
+    """
+    found = normalise(answer)
+    best = 0.0
+    for gold in golds:
+        wanted = normalise(gold)
+        if found != wanted and (found in _CLOSED_ANSWERS or wanted in _CLOSED_ANSWERS):
+            continue
+        answer_tokens, gold_tokens = found.split(), wanted.split()
+        common = sum((Counter(answer_tokens) & Counter(gold_tokens)).values())
+        if common:
+            precision, recall = common / len(answer_tokens), common / len(gold_tokens)
+            best = max(best, 2 * precision * recall / (precision + recall))
+    return best
+
+
+def lenient_form(text: str) -> str:
+    """A spelling-tolerant form: NFKC, accents stripped, every Unicode punctuation mark a blank, then `normalise`."""
+    folded = unicodedata.normalize("NFKC", text)
+    stripped = "".join(c for c in unicodedata.normalize("NFD", folded) if not unicodedata.combining(c))
+    spaced = "".join(" " if unicodedata.category(c)[0] == "P" else c for c in stripped)
+    return normalise(spaced)
+
+
+def lenient_match(answer: str, golds: Sequence[str]) -> float:
+    """1.0 if the lenient forms are equal and not empty; an additional metric, never the reward."""
+    found = lenient_form(answer)
+    return float(any(found and found == lenient_form(gold) for gold in golds))
+
+
+def score_answer(answer: str, golds: Sequence[str], legacy: bool = False) -> AnswerScores:
+    """All scores of one answer.
+
+    Args:
+        answer: What the agent answered.
+        golds: Accepted answers.
+        legacy: Reproduce how empty golds were treated in published numbers.
+    """
+    return AnswerScores(
+        exact_match(answer, golds, legacy),
+        substring_match(answer, golds, legacy),
+        token_f1(answer, golds),
+        lenient_match(answer, golds),
+    )

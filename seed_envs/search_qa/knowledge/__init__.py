@@ -1,0 +1,1 @@
+"""A generated encyclopedia of an invented world: facts, passages, questions with gold passages, all from one seed."""

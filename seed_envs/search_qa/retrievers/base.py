@@ -1,0 +1,175 @@
+"""What a retriever is: queries in, passages with scores out, and failures with names.
+
+Every engine of this package fulfils `Retriever`; the environment and the server know nothing else. A retriever opens
+what it needs on its first search, in the process that searches. It never returns an error as a passage.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from seed_envs.errors import RetrievalError
+
+
+class Hit(NamedTuple):
+    """One retrieved passage.
+
+    Attributes:
+        id: Passage id.
+        title: First line of the passage without its outer quotation marks.
+        text: The rest.
+        score: The engine's score, higher is better; None when a server sends none.
+        quoted: The passage is stored with quotation marks around its title, as in wiki-18.
+    """
+
+    id: str
+    title: str
+    text: str
+    score: float | None = None
+    quoted: bool = True
+
+    @property
+    def shown_title(self) -> str:
+        """The title as it is stored, with quotation marks if it has them."""
+        return f'"{self.title}"' if self.quoted else self.title
+
+    @property
+    def contents(self) -> str:
+        """Title line and text, as stored."""
+        return f"{self.shown_title}\n{self.text}" if self.text else self.shown_title
+
+
+def make_hit(id: str, contents: str, score: float | None = None) -> Hit:
+    """A hit from a passage stored as one string; outer quotation marks are taken off the title.
+
+    >>> make_hit("7", '"Velk River"\\nIt flows.').title
+    'Velk River'
+    """
+    title, _, text = contents.partition("\n")
+    quoted = len(title) >= 2 and title[0] == title[-1] == '"'
+    return Hit(id, title[1:-1] if quoted else title, text, score, quoted)
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a retriever promises.
+
+    Attributes:
+        exact_lucene: Scores and ranking are those of Lucene BM25.
+        vector: Ranks by vectors.
+        batch: Many queries in one call are cheaper than one by one.
+        tie_stable: Equal scores come in a fixed order.
+        prefix_stable: The hits for a small k begin the hits for a larger one.
+    """
+
+    exact_lucene: bool = False
+    vector: bool = False
+    batch: bool = True
+    tie_stable: bool = True
+    prefix_stable: bool = True
+
+
+@runtime_checkable
+class Retriever(Protocol):
+    """A search engine over passages."""
+
+    capabilities: Capabilities
+
+    @property
+    def fingerprint(self) -> str:
+        """sha256 over everything that can change a ranking."""
+
+    def search(self, queries: Sequence[str], k: int, deadline: float | None = None) -> list[list[Hit]]:
+        """The best passages per query.
+
+        Args:
+            queries: The queries.
+            k: Hits per query, 1 to 100; fewer come back when fewer match.
+            deadline: `time.monotonic()` value after which the call fails; None for no limit.
+
+        Returns:
+            One list per query.
+
+        Raises:
+            RetrievalError: The engine could not answer (see the subclasses below).
+        """
+
+    def close(self) -> None:
+        """Frees files and connections; a later search opens them again."""
+
+
+MAX_K = 100
+
+
+def check_k(k: int) -> int:
+    """Returns k if it is from 1 to 100.
+
+    Raises:
+        ValueError: Otherwise.
+    """
+    if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= MAX_K:
+        raise ValueError(f"topk={k!r}; expected a whole number from 1 to {MAX_K}")
+    return k
+
+
+def fingerprint_of(record: Mapping[str, Any]) -> str:
+    """sha256 of the canonical JSON of a record."""
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass
+class FailureDetails:
+    """Where and how a retrieval failed."""
+
+    endpoint: str = ""
+    tries: int = 0
+    elapsed: float = 0.0
+    causes: list[str] = field(default_factory=list)
+
+
+class RetrievalFailure(RetrievalError):
+    """A retrieval that failed; the subclasses name how.
+
+    Args:
+        message: What happened.
+        details: Endpoint, number of tries, seconds, causes of the single tries.
+    """
+
+    def __init__(self, message: str, details: FailureDetails | None = None) -> None:
+        self.details = details or FailureDetails()
+        self.message = message
+        where = f" [{self.details.endpoint}]" if self.details.endpoint else ""
+        spent = f" after {self.details.tries} tries in {self.details.elapsed:.2f} s" if self.details.tries else ""
+        super().__init__(f"{message}{where}{spent}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.message, self.details))
+
+
+class RetrievalTimeout(RetrievalFailure):
+    """No answer before the deadline."""
+
+
+class RetrievalUnavailable(RetrievalFailure):
+    """The engine cannot be reached, or its circuit breaker is open."""
+
+
+class RetrievalProtocolError(RetrievalFailure):
+    """The engine answered something that is not a result."""
+
+
+class RetrievalRejected(RetrievalFailure):
+    """The engine refused the request."""
+
+
+class RetrieverMismatch(RetrievalFailure, ValueError):
+    """Index, passages or encoder do not belong together."""
+
+
+class RetrieverForked(RetrievalFailure):
+    """The engine was opened before a fork and cannot be used in the child."""
