@@ -32,6 +32,7 @@ class Request:
         context: The current turn as data.
         task: The task specification.
         call: ``call("oracle_action")`` reaches into the environment. For privileged baselines only.
+        skill: The skill that ``messages`` were built with, for policies that build them again (shorter history).
     """
 
     episode: int
@@ -40,6 +41,7 @@ class Request:
     context: TurnContext
     task: TaskSpec
     call: Callable[[str], Any]
+    skill: str = ""
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,13 @@ def _request(pool: EnvPool, slot: int, episode: _Episode, profile: Profile) -> R
     messages = build_messages(profile, episode.turns, episode.replies, episode.skill)
     turn = len(episode.turns) - 1
     return Request(
-        episode.index, turn, messages, episode.turns[-1], episode.task, lambda method: pool.call(slot, method)
+        episode.index,
+        turn,
+        messages,
+        episode.turns[-1],
+        episode.task,
+        lambda method: pool.call(slot, method),
+        episode.skill,
     )
 
 
