@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field
 
+from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 from trl import GRPOConfig
 
 from seed_trainer.options import SEEDOptions, parse_skill_source
@@ -29,8 +30,14 @@ class SEEDConfig(SEEDOptions, GRPOConfig):
     loss_type: str = field(
         default="dapo", metadata={"help": "Aggregation; dapo is the token mean of the paper.", "source": "paper"}
     )
+    lr_scheduler_type: str = field(
+        default="constant", metadata={"help": "Learning-rate schedule.", "source": "released"}
+    )
     num_generations: int | None = field(
         default=8, metadata={"help": "Episodes per task, N of the paper.", "source": "paper"}
+    )
+    logging_steps: float = field(
+        default=0, metadata={"help": "Optimiser steps between log lines; 0: one line per round.", "source": "ours"}
     )
     num_generations_eval: int | None = field(
         default=1, metadata={"help": "Unused: evaluations play eval_repeats episodes per task.", "source": "ours"}
@@ -45,10 +52,19 @@ class SEEDConfig(SEEDOptions, GRPOConfig):
         self.check_options()
         if self.rollout_layout == "turn":
             self.max_completion_length = self.max_turn_length
+        per_round, self.logging_steps = self.logging_steps == 0, self.logging_steps or 1
         super().__post_init__()
         self._check_block()
+        if per_round:
+            self.logging_steps = self.steps_per_round
         if self.rounds > 0:
             self.max_steps = self.rounds * self.steps_per_round
+        if self.eval_rounds > 0:
+            self.eval_strategy, self.do_eval = IntervalStrategy.STEPS, True
+            self.eval_steps = self.eval_rounds * self.steps_per_round
+        if self.save_rounds > 0:
+            self.save_strategy = SaveStrategy.STEPS
+            self.save_steps = self.save_rounds * self.steps_per_round
         self._check_schedule()
         if self.top_p < 1.0 or self.top_k or self.min_p or self.repetition_penalty != 1.0:
             warnings.warn(

@@ -57,6 +57,8 @@ class ChatEncoder:
             )
 
     def _render(self, conversations: Sequence[Sequence[Message]], generation_prompt: bool) -> list[str]:
+        if not conversations:
+            return []
         if self.is_vlm:
             from trl.data_utils import prepare_multimodal_messages
 
@@ -71,15 +73,13 @@ class ChatEncoder:
         return list(texts)
 
     def _encode_texts(self, texts: list[str]) -> list[TokenIds]:
-        return [list(ids) for ids in self.tokenizer(texts, add_special_tokens=False)["input_ids"]]
+        return [list(ids) for ids in self.tokenizer(texts, add_special_tokens=False)["input_ids"]] if texts else []
 
     def prompts(self, conversations: Sequence[Sequence[Message]]) -> list[TokenIds]:
         """Encode conversations up to and including the generation prompt.
 
         Images become as many placeholder tokens as the processor makes of them.
         """
-        if not conversations:
-            return []
         texts = self._render(conversations, generation_prompt=True)
         images = [images_of(messages) for messages in conversations]
         if self.is_vlm and any(images):

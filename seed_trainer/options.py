@@ -71,6 +71,8 @@ class SEEDOptions:
         "auto", "Who samples: our cached loop (text, in process) or TRL's generation (vLLM, images)."
     )
     rounds: int = option(-1, "Number of rounds (rollouts); if positive, sets max_steps to rounds x steps per round.")
+    eval_rounds: int = option(0, "Rounds between evaluations of the panel (0: TRL's eval_strategy decides).")
+    save_rounds: int = option(0, "Rounds between checkpoints (0: TRL's save_strategy decides).")
     max_turn_length: int = option(512, "Length limit of one reply.", "paper")
     max_prompt_length: int = option(
         4096, "Length limit of a prompt; the oldest history is cut, never skill, task or observation.", "paper"
@@ -135,7 +137,6 @@ class SEEDOptions:
     # Evaluation and records
     eval_temperature: float = option(0.4, "Sampling temperature of evaluations.", "released")
     eval_repeats: int = option(1, "Episodes per panel task in evaluations.")
-    eval_at_start: bool = option(False, "Evaluate before the first update.")
     log_episodes: int = option(2, "Episodes written to episodes.jsonl with their tokens, per recorded round.")
     log_episodes_every: int = option(10, "Rounds between records in episodes.jsonl.")
     staleness_ages: str = option("", "Comma-separated ages k for the staleness diagnostic (empty: off).")

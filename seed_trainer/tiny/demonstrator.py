@@ -109,12 +109,15 @@ class Demonstrator:
         habits: How well it plays.
         advice: Where to look first and where not; used when the habits say so.
         rng: Its private source of randomness.
+        places: The furniture, where it is the same in every game; otherwise read off the first observation.
     """
 
-    def __init__(self, goal: Goal, habits: Habits, advice: Advice, rng: random.Random) -> None:
+    def __init__(
+        self, goal: Goal, habits: Habits, advice: Advice, rng: random.Random, places: Sequence[str] = ()
+    ) -> None:
         self.goal, self.habits, self.rng = goal, habits, rng
         self.advice = advice if habits.follow else Advice()
-        self.memory = _Memory()
+        self.memory = _Memory(places=list(places))
         self.treats = goal.kind in STATIONS and rng.random() >= habits.skip_treatment
         self.station = STATIONS.get(goal.kind, "")
         if self.treats and rng.random() < habits.wrong_station:

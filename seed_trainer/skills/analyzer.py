@@ -1,0 +1,131 @@
+"""The policy writes a hindsight skill about every finished episode.
+
+Asks the same model that played (whatever weights it holds right now) with the whole episode and its outcome, and
+validates the answer. It never repairs or invents a skill: an unusable one keeps its named reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seed_envs.chat import build_messages
+from seed_envs.profiles import Profile
+from seed_envs.trajectory import Trajectory
+
+from seed_trainer.encoding import ChatEncoder, TokenIds, images_of
+from seed_trainer.generation import Decoding, Sampler
+from seed_trainer.options import SEEDOptions
+from seed_trainer.rollout import Layout, tokens_of
+from seed_trainer.skills.parsing import HindsightSkill
+from seed_trainer.skills.prompts import Analyzer, Message, Outcome, document_messages, turn_message
+
+
+class SkillWriter:
+    """Writes skills with a language model.
+
+    Args:
+        encoder: The model's encoder.
+        sampler: The model's sampler.
+        profile: Profile of the episodes.
+        layout: Rollout layout; the ``episode`` layout reuses the exact token ids of the episode.
+        analyzer: How to ask.
+        options: Length limits and temperature.
+    """
+
+    def __init__(
+        self,
+        encoder: ChatEncoder,
+        sampler: Sampler,
+        profile: Profile,
+        layout: Layout,
+        analyzer: Analyzer,
+        options: SEEDOptions,
+    ) -> None:
+        self.encoder = encoder
+        self.sampler = sampler
+        self.profile = profile
+        self.layout = layout
+        self.analyzer = analyzer
+        self.options = options
+        limit = options.max_skill_length + 1 if analyzer.style == "turn" else options.max_analysis_length
+        self.decoding = Decoding(limit, options.skill_temperature)
+
+    def write(self, trajectories: Sequence[Trajectory], outcomes: Sequence[Outcome]) -> list[HindsightSkill]:
+        """Write one skill per episode.
+
+        Args:
+            trajectories: Finished episodes.
+            outcomes: Label told for each of them.
+
+        Returns:
+            Skills in order. Episodes ended by a fault, or without a turn, are not analysed.
+        """
+        asked = [index for index, episode in enumerate(trajectories) if _analysable(episode)]
+        prompts, images = self._prompts([trajectories[i] for i in asked], [outcomes[i] for i in asked])
+        self.sampler.forget()
+        answers = self.sampler.sample([("skill", index) for index in asked], prompts, self.decoding, images)
+        self.sampler.forget()
+        skills = [HindsightSkill(reason="not_written") for _ in trajectories]
+        for index, answer in zip(asked, answers, strict=True):
+            skills[index] = self.read(answer.ids)
+        return skills
+
+    def read(self, ids: TokenIds) -> HindsightSkill:
+        """Turn an answer's ids into a skill or a named reason."""
+        skill = self.analyzer.parse(self.encoder.decode(ids), 1)
+        skill.tokens = len(ids)
+        if not self.encoder.ended(ids):
+            skill.reason = "loop" if skill.reason == "loop" else "truncated"
+        elif skill.valid and self._length(skill.text, ids) > self.options.max_skill_length:
+            skill.reason = "too_long"
+        return skill
+
+    def _length(self, text: str, ids: TokenIds) -> int:
+        if self.analyzer.style == "turn":
+            return len(ids)
+        return len(self.encoder.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _prompts(
+        self, trajectories: Sequence[Trajectory], outcomes: Sequence[Outcome]
+    ) -> tuple[list[TokenIds], list[list[object]]]:
+        if self.analyzer.style == "turn" and self.layout == "episode":
+            return self._continued(trajectories, outcomes), [[] for _ in trajectories]
+        messages = [self._messages(episode, outcome) for episode, outcome in zip(trajectories, outcomes, strict=True)]
+        return self.encoder.prompts(messages), [images_of(message) for message in messages]
+
+    def _continued(self, trajectories: Sequence[Trajectory], outcomes: Sequence[Outcome]) -> list[TokenIds]:
+        """Extend the episode's own token sequence by the analysis request."""
+        requests = self.encoder.continuations([[turn_message(self.analyzer, outcome)] for outcome in outcomes])
+        prompts = []
+        for episode, request in zip(trajectories, requests, strict=True):
+            last = tokens_of(episode)[-1]
+            forced = [] if self.encoder.ended(last.reply_ids) else [self.encoder.eos_token_ids[0]]
+            prompts.append(last.prompt_ids + last.reply_ids + forced + request)
+        return prompts
+
+    def _messages(self, episode: Trajectory, outcome: Outcome) -> list[Message]:
+        return analysis_messages(
+            episode, outcome, self.analyzer, self.profile, self.encoder, self.options.max_analysis_prompt_length
+        )
+
+
+def analysis_messages(
+    episode: Trajectory,
+    outcome: Outcome,
+    analyzer: Analyzer,
+    profile: Profile,
+    encoder: ChatEncoder | None = None,
+    max_length: int | None = None,
+) -> list[Message]:
+    """Return the conversation that asks for the skill of one episode, as trained in stage 1 and used in stage 2."""
+    if analyzer.style == "turn":
+        turns = [step.context for step in episode.steps]
+        replies = [step.reply for step in episode.steps]
+        return [*build_messages(profile, turns, replies), turn_message(analyzer, outcome)]
+    if encoder is None or max_length is None:
+        return document_messages(episode, analyzer, outcome)
+    return document_messages(episode, analyzer, outcome, lambda messages: encoder.length(messages) <= max_length)
+
+
+def _analysable(episode: Trajectory) -> bool:
+    return bool(tokens_of(episode)) and episode.stop_reason.scored
