@@ -76,6 +76,10 @@ class Header(NamedTuple):
 NO_HEADER = Header((), "")
 
 
+#: How a search is listed among the admissible actions.
+SEARCH_ACTION = "search[<your query>]"
+
+
 @dataclass(frozen=True, eq=False)
 class Body:
     """Nodes of a page below its header, with the clickables they make (both immutable, shared)."""
@@ -89,6 +93,13 @@ class Body:
     def text(self) -> str | None:
         """Stripped nodes joined for the text observation; None without nodes."""
         return SEPARATOR.join(node.text.strip() for node in self.nodes) if self.nodes else None
+
+    @cached_property
+    def actions(self) -> tuple[str, ...]:
+        """Actions that are accepted here."""
+        if self.kind == "index":
+            return (SEARCH_ACTION,)
+        return tuple(f"click[{key}]" for key in self.clicks if key != "search")
 
 
 class Page(NamedTuple):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from random import Random
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from seed_envs.webshop.pages import Body, Click, Header, NodeKind, Page
 from seed_envs.webshop.reward import score_fixed, score_original
 from seed_envs.webshop.search import HITS, SearchEngine, TooManyWords, check_length
 from seed_envs.webshop.state import State, Verdict
+from seed_envs.webshop.tasks import TaskTable
 
 _QUERY_CACHE = 4096
 _PAGE_CACHE = 4096
@@ -65,6 +66,7 @@ class Shop:
         self.show_attrs = show_attrs
         self.seed = seed
         self.noun_source = noun_source
+        self.tasks = TaskTable(self.goals)
         self._drop_blanks = rules.blanks == "dropped"
         self._ranked = lru_cache(_QUERY_CACHE)(self._rank)
         self._results_body = lru_cache(_PAGE_CACHE)(self._build_results)
@@ -236,7 +238,7 @@ class Shop:
 
     # -- identity ------------------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """Hash of everything that defines the tasks: documents, prices, goals, caps and the seed."""
         digest = hashlib.sha256(f"{self.seed}\n".encode())

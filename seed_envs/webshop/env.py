@@ -1,0 +1,353 @@
+"""``WebShopEnv``: the shop as a Gymnasium text environment.
+
+The rules live in ``shop`` and below; this module connects them to reset, step and info.
+"""
+
+from __future__ import annotations
+
+import bisect
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from seed_envs.base import MAX_ACTION_LENGTH, LazyActions, Outcome, SeedEnv, TaskStatus
+from seed_envs.errors import InvalidState, UnknownOption, close_matches
+from seed_envs.webshop.actions import PARSERS
+from seed_envs.webshop.goals import Goal
+from seed_envs.webshop.modes import resolve_rules
+from seed_envs.webshop.oracle import oracle_action, rule_action
+from seed_envs.webshop.pages import SEPARATOR, Page
+from seed_envs.webshop.shop import Shop
+from seed_envs.webshop.state import State
+from seed_envs.webshop.store import ShopSpec, get_shop
+from seed_envs.webshop.tasks import SPLITS
+from seed_envs.webshop.writers import WRITERS, text_rich
+
+REWARD_TYPES = ("score", "success")
+
+
+class EpisodeState(NamedTuple):
+    """A snapshot: the goal, the session, the remembered steps and how the last action went."""
+
+    task_id: str
+    split: str
+    session: State
+    past: tuple[tuple[str, str], ...]
+    running: bool
+    action_valid: bool
+    invalid_reason: str
+    stop_reason: str
+
+
+class WebShopEnv(SeedEnv[str]):
+    """Buy what an instruction asks for in an online shop.
+
+    ## Description
+    A customer states a wish: attributes, option values and a price cap. The agent searches, opens products, chooses
+    options and buys one product, which ends the episode. ``seed/WebShop-v0`` equals the original WebShop page by page
+    and reward by reward; ``seed/WebShop-Fixed-v0`` repairs its proven defects.
+
+    ## Task and data
+    A task is a goal with the id ``ASIN/n``. By default the catalogue is generated from a seed (1,000 products, no
+    download); ``catalogue="files"`` reads the original files (``items_shuffle*``, ``items_ins_v2*``,
+    ``items_human_ins*``; ``.json`` or ``.json.gz``). Splits ``train``, ``eval``, ``test`` are the original's ranges
+    (goals 1500 and up, 500-1499, 0-499; in catalogues with fewer than 2,000 goals 70, 20 and 10 %), ``verl-train`` and
+    ``verl-test`` those of verl-agent, ``product-train``, ``product-eval``, ``product-test`` share no product, ``all``
+    is everything. ``reset(options={"goal": i})`` plays goal i of the shuffled list.
+
+    ## Action space
+    Text: ``search[words]`` or ``click[button]``. Buttons, products (by asin) and option values are lower case and are
+    listed in ``admissible_actions``. The original's grammar is strict (one action, no blanks around it); the fixed mode
+    trims, ignores case and takes the last action of a reply.
+
+    ## Observation space
+    Text, by ``obs_mode``: ``text`` (page strings joined by `` [SEP] ``), ``text_rich`` (one line per string, buttons
+    marked), ``url``, ``parts`` (strings after the goal in quotes, as verl-agent and SEED prompt with), ``json``.
+
+    ## Reward
+    0 until the purchase, then the score from 0 to 1: type factor times the share of attributes, options and price cap
+    that are met. ``reward_type="success"`` pays 1 for a score of 1.0 and else 0.
+
+    ## Termination and truncation
+    Buying terminates. Truncation comes from the step limit alone (15 by default).
+
+    ## Info
+    The common keys, and under ``webshop``: ``page``, ``page_number``, ``asin``, ``options``, ``has_search_bar``,
+    ``split``, ``goal_index``, ``score_original``, ``score_fixed``, ``details`` (sub-scores under the original's
+    names), ``mode``, ``seed``, ``catalogue_sha256``, ``noun_source``.
+
+    ## Oracle
+    ``oracle_action()`` searches the target's title, opens it, chooses the goal's options and buys. It scores 1.0 on
+    every goal in fixed mode; in original mode 458 of the 6,910 goals of the real 1,000-product set cannot be reached
+    by anybody's exact purchase. ``rule_action()`` is the baseline: search the instruction, buy the first product.
+
+    ## Arguments
+    ``mode`` and ``rules`` (single switches), ``catalogue``, ``data_dir``, ``num_products``, ``catalogue_seed``,
+    ``price_seed``, ``human_goals``, ``hostile``, ``show_attrs``, ``reviews``, ``search_engine``, ``nouns``,
+    ``obs_mode``, ``reward_type``, ``num_prev_obs``, ``num_prev_actions``, ``split``, ``render_mode``.
+
+    ## Registered versions
+    ``seed/WebShop-v0`` (``mode="original"``), ``seed/WebShop-Fixed-v0`` (``mode="fixed"``),
+    ``seed/WebShopBrowser-v0`` (the same through a real browser).
+
+    ## Differences from the original
+    In both modes: hidden prices and caps are seeded, tasks are drawn uniformly over a split, a step after the purchase
+    raises, no action can crash the shop, every refused action has a reason in info, nothing needs Java, torch or spaCy.
+
+    ## References and asset credits
+    Yao et al., WebShop: Towards Scalable Real-World Web Interaction with Grounded Language Agents, NeurIPS 2022;
+    princeton-nlp/WebShop (MIT), whose page labels and colour names are reproduced as interface facts.
+
+    Args:
+        mode: ``original`` or ``fixed``.
+        rules: Overrides of single switches, see ``modes.Rules``.
+        catalogue: ``generated`` or ``files``.
+        data_dir: Folder of the files (default ``$WEBSHOP_DATA``, ``$SEED_DATA_DIR/webshop`` or the cache).
+        num_products: Catalogue size or number of rows read.
+        catalogue_seed: Seed of the generator.
+        price_seed: Seed of hidden prices and price caps.
+        human_goals: Use human instructions instead of synthetic ones.
+        hostile: Add products with hostile texts to the generated catalogue.
+        show_attrs: Add the Attributes sub page.
+        reviews: Show reviews and ratings, where the catalogue has them.
+        search_engine: ``bm25`` (own, exact) or ``lucene`` (Java).
+        nouns: ``auto``, ``spacy`` or ``words``.
+        obs_mode: Observation form.
+        reward_type: ``score`` or ``success``.
+        num_prev_obs: Earlier observations in front of the current one.
+        num_prev_actions: Earlier actions in front of the current observation.
+        split: Split that ``reset`` draws from.
+        render_mode: ``ansi`` or None.
+    """
+
+    name: ClassVar[str] = "webshop"
+    splits: ClassVar[tuple[str, ...]] = tuple(SPLITS)
+    option_keys: ClassVar[frozenset[str]] = frozenset({"goal"})
+
+    def __init__(
+        self,
+        *,
+        mode: str = "original",
+        rules: Mapping[str, Any] | None = None,
+        catalogue: str = "generated",
+        data_dir: str | os.PathLike[str] | None = None,
+        num_products: int | None = None,
+        catalogue_seed: int = 0,
+        price_seed: int = 0,
+        human_goals: bool = False,
+        hostile: bool = False,
+        show_attrs: bool = False,
+        reviews: bool = False,
+        search_engine: str = "bm25",
+        nouns: str = "auto",
+        obs_mode: str = "text",
+        reward_type: str = "score",
+        num_prev_obs: int = 0,
+        num_prev_actions: int = 0,
+        split: str = "train",
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(split=split, render_mode=render_mode)
+        _check_choice("obs_mode", obs_mode, tuple(WRITERS))
+        _check_choice("reward_type", reward_type, REWARD_TYPES)
+        self.mode = mode
+        self.shop: Shop = get_shop(
+            ShopSpec(
+                rules=resolve_rules(mode, rules),
+                catalogue=catalogue,
+                folder=None if data_dir is None else str(data_dir),
+                num_products=num_products,
+                catalogue_seed=catalogue_seed,
+                seed=price_seed,
+                human_goals=human_goals,
+                hostile=hostile,
+                show_attrs=show_attrs,
+                reviews=reviews,
+                search_engine=search_engine,
+                nouns=nouns,
+            )
+        )
+        self._write = WRITERS[obs_mode]
+        if obs_mode == "text_rich" and self.shop.rules.rich_state == "state":
+            self._write = _rich_by_state
+        self._parse = PARSERS[self.shop.rules.parser]
+        self._binary = reward_type == "success"
+        self._num_prev = (num_prev_obs, num_prev_actions)
+        self._goal: Goal | None = None
+        self._state = State("")
+        self._page: Page | None = None
+        self._past: tuple[tuple[str, str], ...] = ()
+        self._observation = ""
+        self._task_split = split
+
+    # -- tasks ---------------------------------------------------------------------------------------------------
+
+    def task_ids(self, split: str) -> Sequence[str]:
+        """The goal ids of a split in the original's shuffled order."""
+        self.check_split(split)
+        return self.shop.tasks.manifest(split)
+
+    def _choose_task(self, options: dict[str, Any]) -> str:
+        if "goal" in options:
+            return self.shop.tasks.at(options["goal"]).task_id
+        split = options.get("split", self.split)
+        if self.shop.rules.sampling == "uniform":
+            return super()._choose_task(options)
+        cumulative = self.shop.tasks.weights(split)
+        drawn = bisect.bisect(cumulative, self.np_random.random() * cumulative[-1])
+        if self.shop.rules.sampling == "original":
+            # The original bisects a list with a leading 0 and does not shift back.
+            drawn += 1
+        return self.task_ids(split)[min(drawn, len(cumulative) - 1)]
+
+    # -- episode -------------------------------------------------------------------------------------------------
+
+    def _begin(self, task_id: str, options: dict[str, Any]) -> str:
+        goal = self.shop.tasks.goal(task_id)
+        explicit = "task_id" in options or "goal" in options
+        self._task_split = options.get("split", "" if explicit else self.split)
+        self._goal = goal
+        self._past = ()
+        return self._show(State(str(goal.index)))
+
+    def _show(self, state: State) -> str:
+        self._state = state
+        self._page = self.shop.page(state, self.goal)
+        self._observation = self._write(self._page)
+        return self._observation
+
+    def _act(self, action: str) -> Outcome:
+        if len(action) > MAX_ACTION_LENGTH:
+            return self._refused(action[:80], f"the action has {len(action)} characters; at most {MAX_ACTION_LENGTH}")
+        page = self.page
+        command = self._parse(action, lambda: page.body.clicks)
+        state, reason = self.shop.apply(self._state, command, self.goal)
+        if reason:
+            return self._refused(action, reason)
+        before = self._observation
+        shown = self._show(state)
+        observation = self._with_history(before, action, shown)
+        if state.view != "done":
+            return Outcome(observation)
+        reward = self._score()
+        return Outcome(observation, float(reward == 1.0) if self._binary else reward, True)
+
+    def _refused(self, action: str, reason: str) -> Outcome:
+        shown = self._with_history(self._observation, action, self._observation)
+        if self.shop.rules.feedback:
+            shown = f"{reason}{SEPARATOR}{shown}"
+        return Outcome(shown, action_valid=False, invalid_reason=reason)
+
+    def _with_history(self, before: str, action: str, shown: str) -> str:
+        num_obs, num_actions = self._num_prev
+        if not num_obs and not num_actions:
+            return shown
+        self._past = (*self._past, (before, action))[-max(num_obs, num_actions) :]
+        pieces = [shown]
+        for age, (observation, act) in enumerate(reversed(self._past), start=1):
+            if age <= num_actions:
+                pieces.append(act)
+            if age <= num_obs:
+                pieces.append(observation)
+        return SEPARATOR.join(reversed(pieces))
+
+    def _score(self) -> float:
+        verdict = self._state.verdict
+        if verdict is None:
+            return 0.0
+        return (verdict.fixed if self.shop.rules.reward == "fixed" else verdict.original).total
+
+    # -- info ----------------------------------------------------------------------------------------------------
+
+    @property
+    def goal(self) -> Goal:
+        """The goal of the running episode."""
+        assert self._goal is not None, "call reset() first"
+        return self._goal
+
+    @property
+    def page(self) -> Page:
+        """The page the session shows."""
+        assert self._page is not None, "call reset() first"
+        return self._page
+
+    def _status(self) -> TaskStatus:
+        score = self._score()
+        goal = self.goal
+        return TaskStatus(goal.product.category, goal.instruction, score == 1.0, score)
+
+    def _admissible(self) -> Sequence[str]:
+        body = self.page.body
+        return LazyActions(lambda: body.actions)
+
+    def _extras(self) -> dict[str, Any]:
+        state, shop = self._state, self.shop
+        verdict = state.verdict
+        own = None if verdict is None else (verdict.fixed if shop.rules.reward == "fixed" else verdict.original)
+        return {
+            "page": state.view,
+            "page_number": state.page,
+            "asin": state.asin,
+            "options": dict(state.options),
+            "has_search_bar": state.view == "index",
+            "split": self._task_split,
+            "goal_index": self.goal.index,
+            "score_original": 0.0 if verdict is None else verdict.original.total,
+            "score_fixed": 0.0 if verdict is None else verdict.fixed.total,
+            "details": {} if own is None else own.details(),
+            "mode": self.mode,
+            "seed": shop.seed,
+            "catalogue_sha256": shop.sha256,
+            "noun_source": shop.noun_source,
+        }
+
+    # -- oracle, snapshots, rendering ----------------------------------------------------------------------------
+
+    def oracle_action(self) -> str:
+        """The next action of the exact purchase."""
+        return oracle_action(self.shop, self._state, self.goal)
+
+    def rule_action(self) -> str:
+        """The next action of the rule baseline."""
+        return rule_action(self.shop, self._state, self.goal)
+
+    def get_state(self) -> EpisodeState:
+        """A snapshot; it holds a few references and costs about a microsecond."""
+        return EpisodeState(
+            self.task_id,
+            self._task_split,
+            self._state,
+            self._past,
+            self._running,
+            self._action_valid,
+            self._invalid_reason,
+            self._stop_reason,
+        )
+
+    def set_state(self, state: EpisodeState) -> None:
+        """Continues from a snapshot.
+
+        Raises:
+            InvalidState: If it is not a snapshot of a WebShop environment.
+        """
+        if not isinstance(state, EpisodeState):
+            raise InvalidState(f"expected a snapshot of get_state(), got {type(state).__name__}")
+        self.task_id, self._task_split = state.task_id, state.split
+        self._goal = self.shop.tasks.goal(state.task_id)
+        self._past, self._running = state.past, state.running
+        self._action_valid, self._invalid_reason = state.action_valid, state.invalid_reason
+        self._stop_reason = state.stop_reason
+        self._show(state.session)
+
+    def render(self) -> str | None:
+        """The page as lines of text."""
+        return text_rich(self.page, chosen_by_url=False) if self.render_mode == "ansi" else None
+
+
+def _rich_by_state(page: Page) -> str:
+    return text_rich(page, chosen_by_url=False)
+
+
+def _check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise UnknownOption(f"{name}={value!r} is unknown; expected one of {list(known)}.{close_matches(value, known)}")
