@@ -16,6 +16,7 @@ from seed_envs.alfworld.actions import Rules, Wording, admissible
 from seed_envs.alfworld.commands import normalise
 from seed_envs.alfworld.engine import Engine, condition_rate
 from seed_envs.alfworld.explain import explain
+from seed_envs.alfworld.explorer import Explorer
 from seed_envs.alfworld.game import Game, State
 from seed_envs.alfworld.generator import rooms
 from seed_envs.alfworld.goals import KIND_OF_TYPE
@@ -34,14 +35,16 @@ _CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "engine": ("native", "textworld"),
 }
 MAX_GENERATED_SEED: Final = 2**31
+MAX_TRANSCRIPT: Final = 2_000
 
 
 class Snapshot(NamedTuple):
-    """A saved episode: task, state of the game, and whether the episode is still running."""
+    """A saved episode: task, state of the game, whether the episode is still running, and what was said so far."""
 
     task_id: str
     state: State
     running: bool
+    transcript: tuple[tuple[str, str], ...]
 
 
 class ALFWorldEnv(SeedEnv[str]):
@@ -50,7 +53,7 @@ class ALFWorldEnv(SeedEnv[str]):
     name: ClassVar[str] = "alfworld"
     splits: ClassVar[tuple[str, ...]] = SPLITS
     option_keys: ClassVar[frozenset[str]] = frozenset({"task_type", "scene"})
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "html"], "render_fps": 4}
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "html"], "render_fps": 4}  # noqa: RUF012
 
     def __init__(
         self,
@@ -83,6 +86,7 @@ class ALFWorldEnv(SeedEnv[str]):
         self._engine: Engine | None = None
         self._planner: Planner | None = None
         self._transcript: list[tuple[str, str]] = []
+        self._explorer: tuple[Explorer, int] | None = None
         self._command = ""
         self._goal_line = ""
         self._filtered: dict[tuple[object, ...], tuple[str, ...]] = {}
@@ -133,7 +137,7 @@ class ALFWorldEnv(SeedEnv[str]):
             self._planner = None
             self._goal_line = game.sentence
         engine.restore(game.start)
-        self._command = ""
+        self._command, self._explorer = "", None
         observation = opening_text(game, self.opening)
         self._transcript = [("", observation)]
         return observation
@@ -160,14 +164,21 @@ class ALFWorldEnv(SeedEnv[str]):
         text, valid = engine.act(command)
         if not valid:
             return self._refuse(command, explain(engine.game, engine.state, self.rules, command))
-        self._transcript.append((command, text))
+        self._note(command, text)
         won = engine.won
         return Outcome(text, 1.0 if won else 0.0, won)
 
     def _refuse(self, command: str, reason: str) -> Outcome:
         text = reason if self.feedback == "verbose" else texts.NOTHING_HAPPENS
-        self._transcript.append((command[:200], text))
+        self._note(command[:200], text)
         return Outcome(text, action_valid=False, invalid_reason=reason)
+
+    def _note(self, command: str, text: str) -> None:
+        """Remember a turn for pictures and the explorer; the oldest are forgotten in episodes without a limit."""
+        self._transcript.append((command, text))
+        if len(self._transcript) > MAX_TRANSCRIPT:
+            del self._transcript[1 : MAX_TRANSCRIPT // 2]
+            self._explorer = None
 
     def _status(self) -> TaskStatus:
         engine = self._playing()
@@ -222,9 +233,22 @@ class ALFWorldEnv(SeedEnv[str]):
         plan = self._plan()
         return plan[0] if plan else "look"
 
+    def rule_action(self) -> str:
+        """Next command of the explorer, which knows only what an agent is shown (and where things usually lie).
+
+        Returns:
+            An admissible command.
+        """
+        engine = self._playing()
+        explorer, seen = self._explorer or (Explorer(engine.game.goal.sentence()), 0)
+        for command, answer in self._transcript[seen:]:
+            explorer.observe(command, answer)
+        self._explorer = (explorer, len(self._transcript))
+        return explorer.choose(engine.admissible())
+
     def get_state(self) -> Snapshot:
         """The episode as an immutable value; costs well under a microsecond, valid for any copy of this environment."""
-        return Snapshot(self.task_id, self._playing().state, self._running)
+        return Snapshot(self.task_id, self._playing().state, self._running, tuple(self._transcript))
 
     def set_state(self, state: Snapshot) -> None:
         """Continue from a saved episode.
@@ -243,6 +267,8 @@ class ALFWorldEnv(SeedEnv[str]):
             self.task_id = state.task_id
         self._playing().restore(state.state)
         self._running = state.running
+        self._transcript = list(state.transcript)
+        self._explorer = None
         self._action_valid, self._invalid_reason, self._command = True, "", ""
         self._stop_reason = "" if state.running else ("success" if self._playing().won else "failure")
 

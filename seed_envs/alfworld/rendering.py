@@ -18,7 +18,8 @@ _STYLE = """
 body{font:15px/1.45 system-ui,-apple-system,"Segoe UI",sans-serif;margin:24px;background:#f4f5f2;color:#1c2430}
 h1{font-size:20px;margin:0 0 4px}h2{font-size:14px;margin:22px 0 8px;color:#566}
 .meta{color:#566;margin:0 0 14px}
-.chips span{display:inline-block;border-radius:12px;padding:2px 10px;margin:0 6px 6px 0;background:#e3e6df;color:#445}.chips .met{background:#1f7a4d;color:#fff}
+.chips span{display:inline-block;border-radius:12px;padding:2px 10px;margin:0 6px 6px 0;background:#e3e6df;color:#445}
+.chips .met{background:#1f7a4d;color:#fff}
 .bar{height:8px;background:#dde1d8;border-radius:4px;max-width:420px;margin:4px 0 10px}
 .bar i{display:block;height:8px;background:#1f7a4d;border-radius:4px}
 .room{display:grid;grid-template-columns:repeat(auto-fill,minmax(190px,1fr));gap:10px}
@@ -67,7 +68,7 @@ def room_page(game: Game, state: State, turns: Sequence[tuple[str, str]]) -> str
         f"<style>{_STYLE}</style></head><body><h1>{escape(game.sentence)}</h1>"
         f'<p class="meta">{escape(game.game_id)} · {outcome} · {len(turns) - 1} commands.{middle}</p>'
         f'<div class="bar"><i style="width:{round(100 * rate)}%"></i></div><div class="chips">{chips}</div>'
-        f'<h2>In hand</h2><ul class="items">{held}</ul><h2>Room (one box per place; the agent\'s place is outlined)</h2>'
+        f'<h2>In hand</h2><ul class="items">{held}</ul><h2>Room (one box a place; where the agent stands: outlined)</h2>'
         f'<div class="room">{places}</div><h2>Transcript</h2><pre>{escape(transcript(turns))}</pre></body></html>'
     )
 
