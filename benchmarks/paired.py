@@ -157,9 +157,9 @@ def newcombe_paired(first: Sequence[float], second: Sequence[float], confidence:
     low_1, high_1 = wilson(a + b, n, confidence)
     low_2, high_2 = wilson(a + c, n, confidence)
     product = (a + b) * (c + d) * (a + c) * (b + d)
-    excess = a * d - b * c
+    excess = float(a * d - b * c)
     if excess > 0:
-        excess = max(excess - n / 2, 0)
+        excess = max(excess - n / 2, 0.0)
     phi = excess / math.sqrt(product) if product else 0.0
     under_2, over_1 = rate_2 - low_2, high_1 - rate_1
     over_2, under_1 = high_2 - rate_2, rate_1 - low_1

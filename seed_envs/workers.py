@@ -7,6 +7,7 @@ not outlive it.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import threading
@@ -30,12 +31,16 @@ class WorkerFailed(RuntimeError):
     """The environment raised; the message holds its type and text."""
 
 
+#: Seconds a child may take to start: imports and the making of its environment, which may read much data.
+START_TIMEOUT = 600.0
+
+
 class ProcessSlot:
     """An environment in a child process.
 
     Args:
         make_env: Picklable factory.
-        timeout: Seconds per request, or None.
+        timeout: Seconds per request, or None. Starting the child is not counted.
     """
 
     def __init__(self, make_env: MakeEnv, timeout: float | None) -> None:
@@ -50,17 +55,18 @@ class ProcessSlot:
         Raises:
             WorkerDied, WorkerTimeout, WorkerFailed: See the classes.
         """
-        connection = self._connection or self._start()
         try:
+            connection = self._connection or self._start()
             connection.send((method, argument))
             answered = connection.poll(self._timeout)
-            ok, value = connection.recv() if answered else (False, None)
+            answer: tuple[bool, Any] = connection.recv() if answered else (False, None)
         except (EOFError, BrokenPipeError, ConnectionResetError) as error:
             code = self._stop()
             raise WorkerDied(f"the environment's process ended during {method} (exit code {code})") from error
         if not answered:
             self._stop()
             raise WorkerTimeout(f"{method} took longer than {self._timeout} s; the environment's process was ended")
+        ok, value = answer
         if not ok:
             raise WorkerFailed(f"{value.type}: {value.message}\n{value.traceback}")
         return value
@@ -76,6 +82,10 @@ class ProcessSlot:
         process.start()
         theirs.close()
         self._process, self._connection = process, ours
+        if not ours.poll(START_TIMEOUT):
+            self._stop()
+            raise WorkerTimeout(f"the environment's process did not start within {START_TIMEOUT} s and was ended")
+        ours.recv()
         return ours
 
     def _stop(self) -> int | None:
@@ -107,6 +117,12 @@ def _wait_and_exit(sentinel: int) -> None:
 def _work(connection: Connection, make_env: MakeEnv) -> None:
     exit_with_parent()
     env = None
+    with contextlib.suppress(Exception):  # tried again, and then reported, with the first request
+        env = make_env()
+    try:
+        connection.send("ready")
+    except BrokenPipeError:
+        return
     while True:
         try:
             method, argument = connection.recv()
@@ -118,6 +134,9 @@ def _work(connection: Connection, make_env: MakeEnv) -> None:
             reply = (True, serve(env, method, argument))
         except Exception as error:  # reported to the parent, which raises it there
             reply = (False, describe(error))
-        connection.send(reply)
+        try:
+            connection.send(reply)
+        except BrokenPipeError:
+            break
     if env is not None:
         env.close()

@@ -1,0 +1,98 @@
+"""What an agent is to the harness: a batch of requests in, a batch of replies out.
+
+The same protocol as a policy of ``seed_envs.rollout``, with what the harness must know to place it well. Agents know
+no run folder and no statistics.
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from seed_envs.errors import close_matches
+from seed_envs.profiles import Profile
+from seed_envs.rollout import Reply, Request
+from seed_envs.trajectory import Trajectory
+
+from ..config import AgentSettings
+from ..errors import UnknownAgent
+
+SkillFor = Callable[[Trajectory], str]
+
+
+class Placement(enum.Enum):
+    """Where an agent is at its best."""
+
+    WORKER = "worker"  #: cheap: a copy in every worker process, whole episodes there
+    BATCH = "batch"  #: one copy that answers many environments at once
+    CONCURRENT = "concurrent"  #: waits for a network: many independent episodes, one request each
+
+
+class Agent(Protocol):
+    """Answers requests.
+
+    Attributes:
+        placement: See :class:`Placement`.
+        default_batch: Environments at once unless the user says otherwise.
+        skill_for: Skill for the prompt by trajectory, or None.
+    """
+
+    placement: Placement
+    default_batch: int
+    skill_for: SkillFor | None
+
+    def act(self, requests: Sequence[Request]) -> Sequence[Reply]:
+        """One reply per request, in order. An exception fails all of them."""
+
+    def describe(self) -> Mapping[str, Any]:
+        """What a reader of the result must know, JSON-ready."""
+
+    def close(self) -> None:
+        """Release what the agent holds."""
+
+
+#: Kind of agent -> ``module:class`` inside this package; the class takes ``(settings, argument, profile)``.
+AGENTS: Mapping[str, tuple[str, str, str]] = {
+    "oracle": ("scripted", "OracleAgent", "knows the answer: an upper bound"),
+    "random": ("scripted", "RandomAgent", "uniform over the admissible actions"),
+    "rule": ("scripted", "RuleAgent", "the environment's hand-written player"),
+    "python": ("functions", "FunctionAgent", "python:MODULE:FUNCTION, called with a Request, returns a str or Reply"),
+    "hf": ("transformers_model", "TransformersAgent", "hf:PATH, a model folder or hub name, batched"),
+    "openai": ("openai_http", "OpenAIAgent", "openai:MODEL@URL, any OpenAI-compatible endpoint"),
+}
+
+
+def split_spec(spec: str) -> tuple[str, str]:
+    """Kind and argument of an agent's spec.
+
+    Raises:
+        UnknownAgent: With what is accepted.
+    """
+    kind, colon, argument = spec.partition(":")
+    if kind not in AGENTS:
+        raise UnknownAgent(
+            f"agent {spec!r} is unknown; expected one of {sorted(AGENTS)}, e.g. 'oracle' or 'hf:PATH'."
+            f"{close_matches(kind, AGENTS)}"
+        )
+    takes_argument = AGENTS[kind][0] != "scripted"
+    if takes_argument and not argument:
+        raise UnknownAgent(f"agent {spec!r} is incomplete; expected {AGENTS[kind][2].split(',')[0]}")
+    if colon and not takes_argument:
+        raise UnknownAgent(f"agent {spec!r}: {kind!r} takes nothing after the colon")
+    return kind, argument
+
+
+def make_agent(settings: AgentSettings, profile: Profile) -> Agent:
+    """Build the agent a configuration names.
+
+    Args:
+        settings: Its spec and options.
+        profile: How replies are read, for agents that write actions themselves.
+    """
+    kind, argument = split_spec(settings.spec)
+    module, name, _ = AGENTS[kind]
+    factory = getattr(importlib.import_module(f".{module}", __package__), name)
+    agent: Agent = factory(settings, argument, profile)
+    return agent

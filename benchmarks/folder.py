@@ -1,0 +1,133 @@
+"""The folder of a run: what lies where, written so that a kill at any moment leaves it readable.
+
+``config.json`` is written before the first episode and never changed; ``episodes.jsonl`` only grows; ``summary.json``
+and ``report.html`` are replaced as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .config import RunConfig
+from .errors import RunFolderInvalid
+from .records import FinishedEpisode
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Paths and files of one run."""
+
+    path: Path
+
+    @property
+    def episodes(self) -> Path:
+        """The journal."""
+        return self.path / "episodes.jsonl"
+
+    @property
+    def images(self) -> Path:
+        """Pictures of the transcripts."""
+        return self.path / "images"
+
+    @property
+    def report(self) -> Path:
+        """The HTML report."""
+        return self.path / "report.html"
+
+    def create(self, record: dict[str, Any]) -> None:
+        """Make a new run.
+
+        Args:
+            record: Content of ``config.json``.
+
+        Raises:
+            RunFolderInvalid: When there is something in the folder already.
+        """
+        if self.path.exists() and any(self.path.iterdir()):
+            hint = f"continue it with: seed-bench run --resume {self.path}" if self.is_run() else "choose another --out"
+            raise RunFolderInvalid(f"{self.path} is not empty; {hint}")
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(self.path / "config.json", {"schema_version": SCHEMA_VERSION, **record})
+
+    def is_run(self) -> bool:
+        """Whether the folder holds a run."""
+        return (self.path / "config.json").is_file()
+
+    def read_config(self) -> dict[str, Any]:
+        """The content of ``config.json``.
+
+        Raises:
+            RunFolderInvalid: When the folder holds no run, or one of another version.
+        """
+        try:
+            record = json.loads((self.path / "config.json").read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise RunFolderInvalid(f"{self.path} holds no run (no config.json)") from error
+        except ValueError as error:
+            raise RunFolderInvalid(f"{self.path / 'config.json'}: {error}") from error
+        if not isinstance(record, dict) or record.get("schema_version") != SCHEMA_VERSION:
+            raise RunFolderInvalid(f"{self.path / 'config.json'}: expected schema_version {SCHEMA_VERSION}")
+        return record
+
+    def run_config(self) -> RunConfig:
+        """The run's configuration."""
+        return RunConfig.from_json(self.read_config()["run"])
+
+    def read_summary(self) -> dict[str, Any] | None:
+        """The content of ``summary.json``, or None before there is one."""
+        try:
+            summary: dict[str, Any] = json.loads((self.path / "summary.json").read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return None
+        return summary
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """Replace ``summary.json``."""
+        write_json(self.path / "summary.json", summary)
+
+    def new_attempt(self) -> tuple[int, Path]:
+        """Number and log folder of the next attempt, counted from 1."""
+        logs = self.path / "logs"
+        logs.mkdir(exist_ok=True)
+        numbers = [int(found.group(1)) for found in map(_ATTEMPT.fullmatch, os.listdir(logs)) if found]
+        number = max(numbers, default=0) + 1
+        folder = logs / f"attempt_{number}"
+        folder.mkdir()
+        return number, folder
+
+    def attempts(self) -> list[dict[str, Any]]:
+        """``attempt.json`` of every attempt, in order."""
+        paths = sorted(self.path.glob("logs/attempt_*/attempt.json"), key=lambda path: int(path.parent.name[8:]))
+        return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+
+    def store_images(self, finished: FinishedEpisode) -> None:
+        """Write an episode's pictures; each is a file of its own and never changes."""
+        if not finished.images:
+            return
+        self.images.mkdir(exist_ok=True)
+        for name, data in finished.images.items():
+            path = self.images / name
+            if not path.exists():
+                write_bytes(path, data)
+
+
+def write_json(path: Path, record: Any) -> None:
+    """Replace a JSON file as a whole."""
+    write_bytes(path, json.dumps(record, indent=2, ensure_ascii=False).encode() + b"\n")
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Replace a file as a whole: a reader sees the old or the new one, never a part."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_bytes(data)
+    os.replace(temporary, path)
+
+
+_ATTEMPT = re.compile(r"attempt_(\d+)")

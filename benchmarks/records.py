@@ -1,0 +1,297 @@
+"""``EpisodeRecord``: one line of ``episodes.jsonl``, with the whole transcript of the episode behind it.
+
+The line is one JSON object: the outcome first, the key ``transcript`` last, so that statistics over many episodes read
+the heads alone. Conversations that grow are stored as what each turn added; pictures are files named by their hash,
+beside the journal. Nothing is judged here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from seed_envs.chat import Message, defuse
+from seed_envs.trajectory import EpisodeError, Step, StopReason, Trajectory
+
+from .errors import RecordsInvalid
+from .journal import read_lines
+from .plan import Planned
+
+SCHEMA_VERSION = 1
+_SPLIT = b', "transcript": {'
+
+
+@dataclass
+class EpisodeRecord:
+    """The outcome of one episode.
+
+    Attributes:
+        index: Place in the plan.
+        task_id: The task.
+        repeat: 0-based repeat.
+        seed: Seed of the episode.
+        attempt: Which start of the run played it, counted from 1.
+        env_id: The environment.
+        task_type: Family of the task.
+        goal: Its goal.
+        success: Whether it was solved.
+        score: Score in [0, 1].
+        reward: Sum of the step rewards.
+        stop_reason: A ``StopReason`` value.
+        steps: Turns taken.
+        invalid_actions: Turns whose reply was no valid action.
+        prompt_tokens: Tokens read, where the agent counts them.
+        completion_tokens: Tokens written, where the agent counts them.
+        cost: Price of the tokens.
+        started: Start in UTC, ISO 8601.
+        seconds: Wall time from start to end.
+        policy_seconds: Part spent waiting for the agent (a share of each batch).
+        env_seconds: Part spent in the environment.
+        error: ``type``, ``message`` and ``traceback`` of the fault that ended it, or None.
+        schema_version: Version of this layout.
+    """
+
+    index: int
+    task_id: str
+    repeat: int
+    seed: int
+    attempt: int
+    env_id: str
+    task_type: str = ""
+    goal: str = ""
+    success: bool = False
+    score: float = 0.0
+    reward: float = 0.0
+    stop_reason: str = StopReason.ENV_ERROR.value
+    steps: int = 0
+    invalid_actions: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    started: str = ""
+    seconds: float = 0.0
+    policy_seconds: float = 0.0
+    env_seconds: float = 0.0
+    error: dict[str, str] | None = None
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Task and repeat."""
+        return self.task_id, self.repeat
+
+    @property
+    def scored(self) -> bool:
+        """Whether the outcome says something about the agent."""
+        return StopReason(self.stop_reason).scored
+
+
+_FIELDS = frozenset(item.name for item in fields(EpisodeRecord))
+
+
+class FinishedEpisode(NamedTuple):
+    """An episode ready to be stored: its head, its line, and the pictures the line refers to (file name to PNG)."""
+
+    record: EpisodeRecord
+    line: bytes
+    images: dict[str, bytes]
+
+
+@dataclass
+class _Images:
+    """PNG files of one episode by name; a picture that is shown again is encoded once."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    known: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+    def part(self, image: Any) -> dict[str, Any]:
+        """The message part that stands for an image."""
+        if id(image) not in self.known:
+            from PIL import Image
+
+            picture = image if isinstance(image, Image.Image) else Image.fromarray(image)
+            buffer = io.BytesIO()
+            picture.save(buffer, format="PNG")
+            name = hashlib.sha256(buffer.getvalue()).hexdigest()[:24] + ".png"
+            self.files[name] = buffer.getvalue()
+            self.known[id(image)] = {"type": "image", "file": f"images/{name}", "size": list(picture.size)}
+        return self.known[id(image)]
+
+
+def finish_episode(
+    planned: Planned, trajectory: Trajectory, *, attempt: int, started: str, seconds: float
+) -> FinishedEpisode:
+    """Turn a trajectory into its line.
+
+    Args:
+        planned: What was to be played.
+        trajectory: What came out.
+        attempt: Which start of the run this is.
+        started: Start in UTC, ISO 8601.
+        seconds: Wall time.
+    """
+    images = _Images()
+    steps = list(_steps_to_json(trajectory.steps, images))
+    usage = [step.meta.get("usage") or {} for step in trajectory.steps]
+    record = EpisodeRecord(
+        index=planned.index,
+        task_id=planned.task_id,
+        repeat=planned.repeat,
+        seed=planned.seed,
+        attempt=attempt,
+        env_id=trajectory.env_id,
+        task_type=trajectory.task_type,
+        goal=trajectory.goal,
+        success=trajectory.success,
+        score=trajectory.score,
+        reward=trajectory.total_reward,
+        stop_reason=trajectory.stop_reason.value,
+        steps=len(steps),
+        invalid_actions=sum(not step.action_valid for step in trajectory.steps),
+        prompt_tokens=sum(int(part.get("prompt_tokens", 0)) for part in usage),
+        completion_tokens=sum(int(part.get("completion_tokens", 0)) for part in usage),
+        cost=math.fsum(float(part.get("cost", 0.0)) for part in usage),
+        started=started,
+        seconds=round(seconds, 6),
+        policy_seconds=round(math.fsum(step.seconds.get("policy", 0.0) for step in trajectory.steps), 6),
+        env_seconds=round(math.fsum(step.seconds.get("env", 0.0) for step in trajectory.steps), 6),
+        error=None if trajectory.error is None else dict(vars(trajectory.error)),
+    )
+    transcript = {"steps": steps, "final_observation": trajectory.final_observation, "extras": trajectory.extras}
+    return FinishedEpisode(record, encode_line(record, transcript), images.files)
+
+
+def faulty_episode(
+    planned: Planned,
+    env_id: str,
+    error: EpisodeError,
+    stop_reason: StopReason,
+    *,
+    attempt: int,
+    started: str,
+    seconds: float,
+    replies: list[str] | None = None,
+) -> FinishedEpisode:
+    """The line of an episode whose process was lost; ``replies`` is what is known of its turns."""
+    trajectory = Trajectory(env_id, planned.task_id, seed=planned.seed, error=error, stop_reason=stop_reason)
+    trajectory.steps = [Step("", [], reply, "", False, "the process was lost", 0.0) for reply in replies or []]
+    return finish_episode(planned, trajectory, attempt=attempt, started=started, seconds=seconds)
+
+
+def encode_line(record: EpisodeRecord, transcript: dict[str, Any]) -> bytes:
+    """One line without newline, ASCII only, the transcript last."""
+    whole = {**vars(record), "transcript": transcript}
+    try:
+        return json.dumps(whole, allow_nan=False).encode()
+    except (TypeError, ValueError):
+        return json.dumps(_plain(whole), allow_nan=False).encode()
+
+
+def read_heads(path: Path) -> Iterator[EpisodeRecord]:
+    """The outcomes in a journal in written order, without their transcripts.
+
+    Raises:
+        RecordsInvalid: For a line that is no record.
+    """
+    for number, line in enumerate(read_lines(path), 1):
+        head, found, _ = line.partition(_SPLIT)
+        yield _parse_head(head + b"}" if found else line, path, number)
+
+
+def read_transcripts(path: Path) -> Iterator[tuple[EpisodeRecord, dict[str, Any]]]:
+    """Outcomes and transcripts, with every turn's messages complete again."""
+    for number, line in enumerate(read_lines(path), 1):
+        head, found, _ = line.partition(_SPLIT)
+        record = _parse_head(head + b"}" if found else line, path, number)
+        transcript = json.loads(line)["transcript"]
+        transcript["steps"] = list(expand_messages(transcript["steps"]))
+        yield record, transcript
+
+
+def latest(records: Iterable[EpisodeRecord]) -> dict[tuple[str, int], EpisodeRecord]:
+    """The record that counts for each episode: a scored one, else the last one written."""
+    kept: dict[tuple[str, int], EpisodeRecord] = {}
+    for record in records:
+        earlier = kept.get(record.key)
+        if earlier is None or not earlier.scored:
+            kept[record.key] = record
+    return kept
+
+
+def expand_messages(steps: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Undo the storage of conversations: every step gets its full message list again."""
+    before: list[Message] = []
+    for step in steps:
+        messages = before[: step["kept"]] + step["messages"]
+        yield {**{key: value for key, value in step.items() if key != "kept"}, "messages": messages}
+        before = [*messages, _assistant(step["reply"])]
+
+
+def _steps_to_json(steps: Iterable[Step], images: _Images) -> Iterator[dict[str, Any]]:
+    before: list[Message] = []
+    for step in steps:
+        messages = [_message_to_json(message, images) for message in step.messages]
+        kept = 0
+        while kept < min(len(before), len(messages)) and before[kept] == messages[kept]:
+            kept += 1
+        yield {
+            "observation": step.observation,
+            "kept": kept,
+            "messages": messages[kept:],
+            "reply": step.reply,
+            "action": step.action,
+            "action_valid": step.action_valid,
+            "invalid_reason": step.invalid_reason,
+            "reward": step.reward,
+            "seconds": {key: round(value, 6) for key, value in step.seconds.items()},
+            "meta": step.meta,
+        }
+        before = [*messages, _assistant(step.reply)]
+
+
+def _assistant(reply: str) -> Message:
+    return {"role": "assistant", "content": defuse(reply)}
+
+
+def _message_to_json(message: Message, images: _Images) -> Message:
+    content = message["content"]
+    if isinstance(content, str):
+        return message
+    parts = [images.part(part["image"]) if part["type"] == "image" else part for part in content]
+    return {**message, "content": parts}
+
+
+def _parse_head(text: bytes, path: Path, number: int) -> EpisodeRecord:
+    try:
+        values = json.loads(text)
+        values.pop("transcript", None)
+        if values.keys() - _FIELDS:
+            raise ValueError(f"unknown keys {sorted(values.keys() - _FIELDS)}")
+        if values.get("schema_version") != SCHEMA_VERSION:
+            raise ValueError(f"schema_version {values.get('schema_version')!r}, expected {SCHEMA_VERSION}")
+        record = EpisodeRecord(**values)
+        StopReason(record.stop_reason)
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise RecordsInvalid(f"{path}, line {number}: not an episode record ({error})") from error
+    return record
+
+
+def _plain(value: Any) -> Any:
+    """Only what JSON holds: other objects become a note with their type, NaN and infinities become null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        return _plain(value.item())
+    return f"<{type(value).__name__}>"

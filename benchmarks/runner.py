@@ -1,0 +1,270 @@
+"""``run``: a configuration, a folder, and every planned episode in it exactly once.
+
+What is done is skipped, what failed is played again, what is new is appended as it ends. The episodes themselves are
+played by a ``Player``, a ``WorkerCrew`` or a ``RayCrew``; the numbers come from ``summary``.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from .agents.base import Agent, Placement
+from .config import RunConfig
+from .errors import RunFolderInvalid
+from .folder import RunFolder, write_json
+from .journal import Journal
+from .plan import Planned
+from .player import Emit, Player, utc_now
+from .records import EpisodeRecord, FinishedEpisode, latest, read_heads
+from .setup_run import Prepared, build_agent, prepare
+from .summary import summarise
+from .versions import describe_hardware, describe_software
+
+OnEpisode = Callable[[EpisodeRecord], None]
+
+
+class Crew(Protocol):
+    """Whoever plays the episodes."""
+
+    def play(self, episodes: Iterable[Planned], emit: Emit) -> None:
+        """Play all; each goes to ``emit`` as soon as it ends."""
+
+    def close(self) -> None:
+        """Release processes and environments."""
+
+
+class _TooManyErrors(Exception):
+    """The limit of ``fail_on_error`` is reached."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a run ended.
+
+    Attributes:
+        folder: Where it is.
+        summary: Its numbers, as in ``summary.json``.
+        outcome: ``complete``, ``incomplete``, ``stopped`` (too many errors) or ``interrupted``.
+    """
+
+    folder: RunFolder
+    summary: dict[str, Any]
+    outcome: str
+
+
+def start_run(
+    config: RunConfig, out: Path, command: list[str] | None = None, on_episode: OnEpisode | None = None
+) -> RunResult:
+    """Begin a new run.
+
+    Args:
+        config: What is evaluated.
+        out: An empty or new folder.
+        command: The command line, for the record.
+        on_episode: Called with every finished episode.
+
+    Raises:
+        RunFolderInvalid: When the folder is in use.
+        DataMissing: When the environment's data is not there.
+    """
+    prepared = prepare(config)
+    agent = build_agent(config)
+    try:
+        folder = RunFolder(out)
+        folder.create({**prepared.describe(agent, command or []), "created": utc_now()})
+        return _execute(folder, prepared, agent, on_episode)
+    finally:
+        agent.close()
+
+
+def resume_run(out: Path, on_episode: OnEpisode | None = None) -> RunResult:
+    """Continue a run: keep what is scored, play what is missing or failed.
+
+    Raises:
+        RunFolderInvalid: When the folder holds no run, or its tasks or prompt are no longer what they were.
+    """
+    folder = RunFolder(out)
+    prepared = prepare(folder.run_config())
+    check_identity(folder, prepared)
+    agent = build_agent(prepared.config)
+    try:
+        return _execute(folder, prepared, agent, on_episode)
+    finally:
+        agent.close()
+
+
+def check_identity(folder: RunFolder, prepared: Prepared) -> None:
+    """Refuse to mix results: the tasks and the prompt must be those the run began with."""
+    before, now = folder.read_config(), prepared.identity()
+    for part, field in (("manifest", "sha256"), ("manifest", "chosen_sha256"), ("prompt", "sha256")):
+        if before[part][field] != now[part][field]:
+            raise RunFolderInvalid(
+                f"{folder.path}: the {part} has changed since the run began ({field} {before[part][field][:12]}..., "
+                f"now {now[part][field][:12]}...); start a new run"
+            )
+
+
+def summarise_folder(folder: RunFolder) -> dict[str, Any]:
+    """Compute a run's summary from its files."""
+    config = folder.read_config()
+    heads = list(read_heads(folder.episodes))
+    kept = latest(heads)
+    attempts = folder.attempts()
+    seconds = sum(attempt["seconds"] or _seconds_seen(attempt, heads) for attempt in attempts)
+    numbers = summarise(kept.values(), config["planned"])
+    return {
+        "schema_version": 1,
+        "suite": config["run"]["suite"]["name"],
+        "agent": config["run"]["agent"]["spec"],
+        **numbers,
+        "superseded_records": len(heads) - len(kept),
+        "wall_seconds": round(seconds, 3),
+        "episodes_per_second": len(heads) / seconds if seconds else None,
+        **{key: config[key] for key in ("manifest", "prompt", "run", "command")},
+        "attempts": attempts,
+    }
+
+
+def _seconds_seen(attempt: dict[str, Any], records: list[EpisodeRecord]) -> float:
+    """How long an attempt that was killed is known to have run: until its last record."""
+    begin = datetime.fromisoformat(attempt["started"])
+    mine = [record for record in records if record.attempt == attempt["attempt"]]
+    ends = [(datetime.fromisoformat(record.started) - begin).total_seconds() + record.seconds for record in mine]
+    return max(ends, default=0.0)
+
+
+def _execute(folder: RunFolder, prepared: Prepared, agent: Agent, on_episode: OnEpisode | None) -> RunResult:
+    """One attempt: lock, play what is not done, write the summary whatever happens."""
+    with Journal(folder.episodes) as journal:
+        attempt, logs = folder.new_attempt()
+        log = _open_log(logs)
+        done = {key for key, record in latest(read_heads(folder.episodes)).items() if record.scored}
+        todo = [planned for planned in prepared.plan if planned.key not in done]
+        note = _Attempt(logs / "attempt.json", attempt, len(todo), journal.torn_bytes)
+        log.info("attempt %d: %d episodes planned, %d to play", attempt, len(prepared.plan), len(todo))
+        if journal.torn_bytes:
+            log.warning("cut off %d bytes of a line that was being written when the run ended", journal.torn_bytes)
+        emit = _Recorder(folder, journal, log, prepared, on_episode)
+        outcome = "incomplete"
+        try:
+            if todo:
+                _play(prepared.config, agent, logs, attempt, todo, emit)
+        except _TooManyErrors as error:
+            outcome = "stopped"
+            log.error("%s", error)
+        except KeyboardInterrupt:
+            outcome = "interrupted"
+            log.warning("interrupted")
+        except BaseException as error:
+            note.end("failed", emit.count, f"{type(error).__name__}: {error}")
+            log.exception("the run failed")
+            raise
+        finally:
+            _close_log(log)
+        note.end(outcome, emit.count)
+    summary = summarise_folder(folder)
+    if summary["complete"]:
+        outcome = "complete"
+        note.end(outcome, emit.count)
+        summary["attempts"][-1]["outcome"] = outcome
+    folder.write_summary(summary)
+    return RunResult(folder, summary, outcome)
+
+
+def _play(config: RunConfig, agent: Agent, logs: Path, attempt: int, todo: list[Planned], emit: Emit) -> None:
+    crew = _assemble(config, agent, logs, attempt)
+    try:
+        crew.play(todo, emit)
+    finally:
+        crew.close()
+
+
+def _assemble(config: RunConfig, agent: Agent, logs: Path, attempt: int) -> Crew:
+    """The crew that fits executor, workers and agent."""
+    if config.executor == "ray":
+        from .ray_crew import RayCrew
+
+        return RayCrew(config, agent.default_batch, attempt)
+    if config.num_workers and agent.placement is Placement.WORKER:
+        from .children import WorkerCrew
+
+        return WorkerCrew(config, logs, attempt)
+    return Player(config, agent, attempt)
+
+
+class _Recorder:
+    """Stores every finished episode and stops the run at too many errors."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        journal: Journal,
+        log: logging.Logger,
+        prepared: Prepared,
+        on_episode: OnEpisode | None,
+    ) -> None:
+        self._folder, self._journal, self._log, self._on_episode = folder, journal, log, on_episode
+        limit = prepared.config.fail_on_error
+        share = isinstance(limit, float) and limit < 1
+        self._limit = None if limit is None else limit * len(prepared.plan) if share else limit
+        self.count = self._errors = 0
+
+    def __call__(self, finished: FinishedEpisode) -> None:
+        record = finished.record
+        self._folder.store_images(finished)
+        self._journal.append(finished.line)
+        self.count += 1
+        if not record.scored:
+            self._errors += 1
+            error = record.error or {"type": "?", "message": ""}
+            self._log.error("%s #%d: %s: %s", record.task_id, record.repeat, error["type"], error["message"])
+        if self._on_episode is not None:
+            self._on_episode(record)
+        if self._limit is not None and self._errors >= self._limit and not record.scored:
+            raise _TooManyErrors(f"{self._errors} episodes failed; --fail-on-error stops the run here")
+
+
+class _Attempt:
+    """``attempt.json``: who ran when, on what, and how it ended (``running`` until somebody says otherwise)."""
+
+    def __init__(self, path: Path, attempt: int, todo: int, torn_bytes: int) -> None:
+        self._path, self._begin = path, time.perf_counter()
+        self._record: dict[str, Any] = {
+            "attempt": attempt,
+            "outcome": "running",
+            "started": utc_now(),
+            "seconds": None,
+            "to_play": todo,
+            "played": 0,
+            "torn_bytes": torn_bytes,
+            "pid": os.getpid(),
+            "software": describe_software(),
+            "hardware": describe_hardware(),
+        }
+        write_json(path, self._record)
+
+    def end(self, outcome: str, played: int, error: str = "") -> None:
+        """Write how it ended."""
+        seconds = round(time.perf_counter() - self._begin, 3)
+        self._record = {**self._record, "outcome": outcome, "seconds": seconds, "played": played, "error": error}
+        write_json(self._path, self._record)
+
+
+def _open_log(folder: Path) -> logging.Logger:
+    log = logging.Logger("seed_benchmarks.run")
+    handler = logging.FileHandler(folder / "run.log", encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(handler)
+    return log
+
+
+def _close_log(log: logging.Logger) -> None:
+    for handler in log.handlers:
+        handler.close()
