@@ -203,8 +203,8 @@ def write_row(rng: Random, draft: Draft, number: int) -> dict[str, Any]:
     kind, head, material = draft.kind, draft.head, draft.material
     extra = rng.choice(kind.extras)
     places = [rng.random() for _ in draft.attributes]
-    in_title = [a for a, place in zip(draft.attributes, places, strict=True) if place < 0.25][:2]
-    in_text = [a for a, place in zip(draft.attributes, places, strict=True) if place >= 0.75]
+    in_title = [a for a, place in zip(draft.attributes, places, strict=True) if place < 0.14][:2]
+    in_text = [a for a, place in zip(draft.attributes, places, strict=True) if place >= 0.96]
     in_bullets = [a for a in draft.attributes if a not in in_title and a not in in_text]
     name = text.brand(rng)
     code = f"{rng.choice('ABCDEHKLMNPRSTVX')}{rng.randrange(10, 1000)}"
