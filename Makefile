@@ -28,7 +28,7 @@ lint:
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/codespell
-	$(VENV)/bin/mypy seed_envs seed_trainer benchmarks tests
+	$(VENV)/bin/mypy seed_envs seed_trainer benchmarks tests scripts examples
 
 docs:
 	@scripts/install.sh $(VENV) quickstart

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from seed_envs import EnvPool, Reply, Request, TaskSpec, get_profile, make_agent_env
 from seed_envs.rollout import rollout
@@ -25,7 +26,7 @@ class TransformersPolicy:
     def __call__(self, requests: Sequence[Request]) -> list[Reply]:
         """Answer every request."""
         chats = [request.messages for request in requests]
-        batch = self.tokenizer.apply_chat_template(
+        batch: Any = self.tokenizer.apply_chat_template(
             chats, add_generation_prompt=True, return_tensors="pt", return_dict=True, padding=True
         )
         output = self.model.generate(**batch, max_new_tokens=128, do_sample=False)

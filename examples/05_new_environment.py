@@ -5,6 +5,8 @@ The agent has to guess a hidden number; the feedback says higher or lower. Run: 
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -84,13 +86,13 @@ def make_env() -> gym.Env[Any, str]:
     return Prompt(HistoryWindow(env, PROFILE.history), PROFILE, 6)
 
 
-def bisect(requests: list[Request]) -> list[Reply]:
+def bisect(requests: Sequence[Request]) -> list[Reply]:
     """A policy that halves the interval, reading nothing but the history."""
     replies = []
     for request in requests:
         low, high = 0, 15
         seen = [*request.context.history, (request.context.observation, "")]
-        for (_, action), (feedback, _) in zip(seen, seen[1:], strict=False):
+        for (_, action), (feedback, _) in itertools.pairwise(seen):
             low, high = (int(action) + 1, high) if feedback == "Higher." else (low, int(action) - 1)
         replies.append(Reply(PROFILE.action_format.format(str((low + high) // 2))))
     return replies

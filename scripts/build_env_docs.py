@@ -1,7 +1,7 @@
 """Build docs/environments/*.md from the environments' docstrings and tables.
 
-    python scripts/build_env_docs.py           write the pages
-    python scripts/build_env_docs.py --check   exit 1 when a page on disk is not what would be written
+python scripts/build_env_docs.py           write the pages
+python scripts/build_env_docs.py --check   exit 1 when a page on disk is not what would be written
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ def page_name(row: EnvRow) -> str:
 
 def profile_table(profiles: dict[str, Profile]) -> str:
     """The profiles of an environment as a Markdown table."""
-    lines = ["| profile | steps | history | style | invalid action | reward | source |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| profile | steps | history | style | invalid action | reward | source |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for name, profile in profiles.items():
         history = "all" if profile.history is None else str(profile.history)
         lines.append(
@@ -45,7 +48,8 @@ def build_pages() -> dict[str, str]:
         env_class = load_attribute(row.entry_point)
         ids = [other for other in ENVIRONMENTS if other.entry_point == row.entry_point]
         listed = "\n".join(
-            f"| `{other.id}` | {other.max_episode_steps} | {', '.join(f'`{k}={v!r}`' for k, v in other.kwargs.items())} |"
+            f"| `{other.id}` | {other.max_episode_steps} | "
+            f"{', '.join(f'`{key}={value!r}`' for key, value in other.kwargs.items())} |"
             for other in ids
         )
         pages[name] = (

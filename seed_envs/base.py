@@ -138,7 +138,7 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
         self.split = split
         self.render_mode = render_mode
         self.action_space = UnicodeText(MAX_ACTION_LENGTH)
-        self.observation_space = UnicodeText()
+        self.observation_space = UnicodeText()  # type: ignore[assignment]  # vision environments set their own
         self.task_id = ""
         self._running = False
         self._action_valid = True

@@ -12,14 +12,16 @@ from seed_envs.errors import DataMissing
 
 
 def cache_root() -> Path:
-    """Folder for caches and downloads: ``$SEED_CACHE_DIR``, else ``$XDG_CACHE_HOME/seed_envs``, else ``~/.cache/seed_envs``."""
+    """``$SEED_CACHE_DIR``, else ``$XDG_CACHE_HOME/seed_envs``, else ``~/.cache/seed_envs``: for caches and downloads."""
     if named := os.environ.get("SEED_CACHE_DIR"):
         return Path(named)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "seed_envs"
 
 
-def data_dir(name: str, explicit: str | os.PathLike[str] | None = None, variable: str | None = None, fix: str = "") -> Path:
+def data_dir(
+    name: str, explicit: str | os.PathLike[str] | None = None, variable: str | None = None, fix: str = ""
+) -> Path:
     """Find the data folder of an environment.
 
     The first that is given wins: ``explicit``, the environment variable ``variable``, ``$SEED_DATA_DIR/<name>``, the

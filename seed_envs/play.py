@@ -42,7 +42,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("env", help="one of: " + ", ".join(row.id for row in ENVIRONMENTS))
     parser.add_argument("--player", choices=["human", "random", "oracle"], default="human")
-    parser.add_argument("--seed", type=int, default=0, help="chooses the task and the random player's moves (default 0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="chooses the task and the random player's moves (default 0)"
+    )
     parser.add_argument("--task_id", help="play exactly this task")
     parser.add_argument("--split", help="draw the task from this split")
     return parser

@@ -102,7 +102,9 @@ class PromptTemplate:
     def _history(self, turn: TurnContext) -> str:
         first_number = turn.step - len(turn.history) + 1
         return self.history_separator.join(
-            self.history_item.format(observation=defuse(observation), action=defuse(action), number=first_number + index)
+            self.history_item.format(
+                observation=defuse(observation), action=defuse(action), number=first_number + index
+            )
             for index, (observation, action) in enumerate(turn.history)
         )
 
@@ -155,7 +157,9 @@ class ActionFormat:
         action = _READERS[self.kind](self, reply)
         if action is None:
             tail = reply[-self.fallback_tail :] if self.fallback_tail else ""
-            return ParsedAction(self._finish(tail), False, f"no action found in the reply (expected {self._expected()})")
+            return ParsedAction(
+                self._finish(tail), False, f"no action found in the reply (expected {self._expected()})"
+            )
         action = self._finish(action)
         if self.require_think and not _THINK.search(reply):
             return ParsedAction(action, False, "the reply has no <think>...</think> block")
@@ -172,7 +176,9 @@ class ActionFormat:
         return action.lower() if self.lower else action
 
     def _expected(self) -> str:
-        return {"raw": "text", "tags": f"<{self.tag}>...</{self.tag}>", "json": f'{{"{self.json_key}": ...}}'}[self.kind]
+        return {"raw": "text", "tags": f"<{self.tag}>...</{self.tag}>", "json": f'{{"{self.json_key}": ...}}'}[
+            self.kind
+        ]
 
 
 _THINK = re.compile(r"<think>.*?</think>", re.DOTALL)

@@ -28,7 +28,7 @@ class SlotResult(NamedTuple):
     reward: float = 0.0
     terminated: bool = False
     truncated: bool = False
-    info: dict[str, Any] = {}  # noqa: RUF012 - never written to
+    info: dict[str, Any] = {}
     error: EpisodeError | None = None
 
 

@@ -14,7 +14,12 @@ import pytest
 REPO = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     path
-    for path in [REPO / "README.md", REPO / "CONTRIBUTING.md", *(REPO / "docs").rglob("*.md"), *REPO.glob("*/README.md")]
+    for path in [
+        REPO / "README.md",
+        REPO / "CONTRIBUTING.md",
+        *(REPO / "docs").rglob("*.md"),
+        *REPO.glob("*/README.md"),
+    ]
     if path.exists()
 )
 FENCE = re.compile(r"```(\w+)\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
@@ -79,9 +84,12 @@ def test_generated_environment_pages_are_fresh():
 def test_links_between_pages_lead_somewhere():
     broken = []
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            if "://" not in target and not (page.parent / target).exists():
-                broken.append(f"{page.relative_to(REPO)} -> {target}")
+        targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        broken += [
+            f"{page.relative_to(REPO)} -> {target}"
+            for target in targets
+            if "://" not in target and not (page.parent / target).exists()
+        ]
     assert not broken
 
 

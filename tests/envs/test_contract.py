@@ -123,10 +123,10 @@ def test_the_global_generators_are_left_alone(env_id):
     import random
 
     random.seed(1)
-    np.random.seed(1)  # noqa: NPY002 - the global generator is what is being watched
-    before = random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002
+    np.random.seed(1)
+    before = random.getstate(), np.random.get_state()[1].tolist()
     transcript(env_id, seed=5, steps=5)
-    assert (random.getstate(), np.random.get_state()[1].tolist()) == before  # noqa: NPY002
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before
 
 
 @pytest.mark.parametrize("env_id", IDS)
@@ -147,7 +147,7 @@ def test_the_oracle_solves_drawn_tasks(env_id):
 @pytest.mark.parametrize("env_id", IDS)
 def test_a_state_can_be_taken_and_restored(env_id):
     env = gym.make(env_id)
-    _, info = env.reset(seed=4)
+    _, _info = env.reset(seed=4)
     state = env.unwrapped.get_state()
     actions = []
     while len(actions) < 3:
@@ -173,7 +173,7 @@ def test_a_named_task_is_played_and_an_unknown_one_is_refused(env_id):
     env = gym.make(env_id)
     _, info = env.reset(seed=8)
     again = gym.make(env_id)
-    observation, second = again.reset(options={"task_id": info["task_id"]})
+    _observation, second = again.reset(options={"task_id": info["task_id"]})
     assert second["task_id"] == info["task_id"]
     assert second["goal"] == info["goal"]
     with pytest.raises(ValueError, match="no-such-task"):
@@ -197,7 +197,7 @@ def test_every_render_mode_renders_without_changing_the_state(env_id):
 def test_vector_modes_carry_the_text(env_id, mode):
     kwargs = {} if mode == "sync" else {"vector_kwargs": {"shared_memory": False}}
     envs = gym.make_vec(env_id, num_envs=2, vectorization_mode=mode, **kwargs)
-    observations, info = envs.reset(seed=[3, 4])
+    observations, _info = envs.reset(seed=[3, 4])
     singles = [gym.make(env_id).reset(seed=seed)[0] for seed in (3, 4)]
     texts = observations["text"] if isinstance(observations, dict) else observations
     assert list(texts) == [split_observation(single)[0] for single in singles]

@@ -72,7 +72,9 @@ def test_every_package_folder_is_listed(repo):
         for package in PACKAGES
         for path in (repo / package).rglob("__init__.py")
     }
-    mapped = {name.replace("benchmarks", "seed_benchmarks", 1) if name.startswith("benchmarks") else name for name in found}
+    mapped = {
+        name.replace("benchmarks", "seed_benchmarks", 1) if name.startswith("benchmarks") else name for name in found
+    }
     assert listed == mapped
 
 

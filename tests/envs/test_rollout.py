@@ -91,7 +91,7 @@ def test_a_crash_costs_one_episode(backend):
 
 
 def test_a_task_that_cannot_start_is_a_record_and_the_rest_goes_on():
-    found = play(oracle, tasks(1) + [TaskSpec(task_id="length-77")] + tasks(2), size=1)
+    found = play(oracle, [*tasks(1), TaskSpec(task_id="length-77"), *tasks(2)], size=1)
     assert [trajectory.stop_reason.value for trajectory in found] == ["success", "env_error", "success"]
     assert found[1].error.type == "UnknownTask"
     assert not StopReason.ENV_ERROR.scored
