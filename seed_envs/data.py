@@ -12,7 +12,7 @@ from seed_envs.errors import DataMissing
 
 
 def cache_root() -> Path:
-    """``$SEED_CACHE_DIR``, else ``$XDG_CACHE_HOME/seed_envs``, else ``~/.cache/seed_envs``: for caches and downloads."""
+    """``$SEED_CACHE_DIR``, else ``$XDG_CACHE_HOME/seed_envs``, else ``~/.cache/seed_envs``, for caches."""
     if named := os.environ.get("SEED_CACHE_DIR"):
         return Path(named)
     base = os.environ.get("XDG_CACHE_HOME")
