@@ -36,9 +36,7 @@ def _solve(arguments: argparse.Namespace) -> None:
     for index, level in enumerate(load_levels(arguments.file)):
         search = PushSearch(level.height, level.width, level.fixed)
         found = search.solve(level.player, box_bits(level.boxes), arguments.max_states, arguments.max_seconds)
-        print(
-            f"{index}: {found.status}, {len(found.pushes)} pushes, {len(found.actions)} moves: {' '.join(found.actions)}"
-        )
+        print(f"{index}: {found.status}, {len(found.pushes)} pushes: {' '.join(found.actions)}")
 
 
 def _pool(arguments: argparse.Namespace) -> None:
@@ -46,11 +44,11 @@ def _pool(arguments: argparse.Namespace) -> None:
     import numpy as np
 
     from seed_envs.vision.sokoban.generator import generate
-    from seed_envs.vision.sokoban.levels import level_hash
+    from seed_envs.vision.sokoban.levels import Level, level_hash
     from seed_envs.vision.sokoban.pools import Pool
 
     rng, kind = np.random.default_rng(arguments.seed), _kind(arguments)
-    levels = {}
+    levels: dict[str, Level] = {}
     while len(levels) < arguments.count:
         level = generate(rng, kind).level
         levels.setdefault(level_hash(level), level)

@@ -6,7 +6,7 @@ looks at the environment's privileged knowledge, and it knows no optimal solutio
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from seed_envs.trajectory import Step, Trajectory
 
@@ -31,7 +31,7 @@ def _praise(trajectory: Trajectory) -> str:
     route = _route([step.action for step in trajectory.steps if step.action_valid])
     return (
         "First walk around to the side of the box that lies opposite the target, then push in a straight line, and "
-        f"change sides only where the line bends. Here {trajectory.num_steps} moves in this order solved the room: {route}."
+        f"change sides only where the line bends. Here {trajectory.num_steps} moves solved it: {route}."
     )
 
 
@@ -60,15 +60,15 @@ def _warn(trajectory: Trajectory) -> str:
             "No box was pushed at all. Find the box, decide which way it has to go, walk to the cell on its far side, "
             "and only then move towards it."
         )
-    returns = sum(_OPPOSITE.get(first.action) == second.action for first, second in zip(steps, steps[1:], strict=False))
+    returns = sum(_OPPOSITE.get(first.action) == second.action for first, second in pairwise(steps))
     if returns * 3 >= len(steps):
         return (
-            f"{returns} moves only undid the move before and the steps ran out. Choose one box and one target, plan the "
-            "walk to the pushing side, and carry the plan through without turning back."
+            f"{returns} moves only undid the move before and the steps ran out. Choose one box and one target, plan "
+            "the walk to the pushing side, and carry the plan through without turning back."
         )
     return (
-        f"The boxes were moved but not brought onto the targets within {len(steps)} moves. Count the pushes each box needs "
-        "along rows and columns, do the pushes that must come first, and avoid pushing a box past its target."
+        f"The boxes were moved but not brought onto the targets within {len(steps)} moves. Count the pushes each box "
+        "needs along rows and columns, do the pushes that must come first, and avoid pushing a box past its target."
     )
 
 

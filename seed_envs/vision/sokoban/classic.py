@@ -85,7 +85,7 @@ class _Search:
 
 
 def _player_walk(
-    rng: random.Random, room: bytes, boxes: tuple[int, ...], player: int, width: int, chance: float
+    rng: random.Random, room: bytearray, boxes: tuple[int, ...], player: int, width: int, chance: float
 ) -> int:
     """Moves the player up to three cells away, so that a level does not begin next to the box last pulled."""
     if rng.random() > chance:

@@ -1,4 +1,4 @@
-"""``seed/Sokoban-v0``: the Gymnasium environment. It joins rules, levels, oracle, text and pictures; it has no rules."""
+"""``seed/Sokoban-v0``: the Gymnasium environment. It joins rules, levels, text and pictures."""
 
 from __future__ import annotations
 
@@ -192,9 +192,7 @@ class SokobanEnv(SeedEnv[Observation]):
         self._write = TEXT_FORMATS[text_format]
         if not self._text_mode:
             shape = (self.source.height * tile, self.source.width * tile, 3)
-            self.observation_space = spaces.Dict(  # type: ignore[assignment]
-                {"text": UnicodeText(), "image": spaces.Box(0, 255, shape, np.uint8)}
-            )
+            self.observation_space = spaces.Dict({"text": UnicodeText(), "image": spaces.Box(0, 255, shape, np.uint8)})
         self._start(Oracle.of(parse_levels(_BEFORE_RESET, "built-in level")[0]))
 
     def task_ids(self, split: str) -> Sequence[str]:

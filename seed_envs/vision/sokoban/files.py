@@ -78,7 +78,7 @@ class BoxobanSource:
     Files without such a word (Boxoban's *hard* set) count as test. ``all`` is every file.
     """
 
-    splits = (*SPLITS, "all")
+    splits: tuple[str, ...] = (*SPLITS, "all")
     height = width = BOXOBAN_SIDE
 
     def __init__(self, folder: str | Path | None = None) -> None:
@@ -138,7 +138,7 @@ class FileSource:
     Smaller rooms of a file with several sizes are padded with walls at the right and at the bottom.
     """
 
-    splits = (*SPLITS, "all")
+    splits: tuple[str, ...] = (*SPLITS, "all")
 
     def __init__(self, path: str | Path, default_split: str = "all") -> None:
         """Reads the file.

@@ -38,7 +38,7 @@ class Pool(Sequence[Level]):
         Raises:
             DataInvalid: If the sizes are impossible or the body is not a whole number of records.
         """
-        if not (3 <= height and 3 <= width and height * width <= MAX_CELLS):
+        if not (height >= 3 and width >= 3 and height * width <= MAX_CELLS):
             raise DataInvalid(f"{where}: a pool holds rooms of at most {MAX_CELLS} cells, not {height}x{width}")
         self.height, self.width, self.boxes, self._where = height, width, boxes, where
         self._wall_bytes = -(-height * width // 8)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from seed_envs.profiles import ActionFormat, Profile, PromptTemplate
 
-_GOAL = "You control the player in a Sokoban room. Your goal: push every box onto a target. You win when all boxes are on targets."
+_GOAL = "You control the player in a Sokoban room. Your goal: push every box onto a target. All boxes on targets wins."
 _RULES = """
 # Rules
 - Moving into a box pushes it one cell in the same direction. A box cannot be pulled.
@@ -25,11 +25,11 @@ _PICTURE = """
 """
 _SYMBOLS = """
 # Symbols
-`#` wall, `_` floor, `O` target, `X` box, `√` box on a target, `P` you, `S` you on a target. Rows run from top to bottom.
+`#` wall, `_` floor, `O` target, `X` box, `√` box on a target, `P` you, `S` you on a target.
 """
 _ANSWER = """Choose one of these actions: {admissible}.
-First think step by step inside <think> </think>: where are you, the boxes and the targets, which push helps, and does it \
-avoid dead ends? Then give exactly one action inside <action> </action>.
+First think step by step inside <think> </think>: where are you, the boxes and the targets, which push helps, and does \
+it avoid dead ends? Then give exactly one action inside <action> </action>.
 """
 _TAGGED = ActionFormat(
     kind="tags", lower=True, require_think=True, reply="<think>{thought}</think><action>{action}</action>"

@@ -117,7 +117,7 @@ class Game:
         offset = self._offsets[action]
         ahead = player + offset
         code = room[ahead]
-        if code == BOX or code == BOX_ON_TARGET:
+        if BOX_ON_TARGET <= code <= BOX:
             beyond = ahead + offset
             if action > 4 or not FLOOR <= room[beyond] <= TARGET:
                 return

@@ -21,7 +21,7 @@ from seed_envs.vision.sokoban.generator import Difficulty, generate
 from seed_envs.vision.sokoban.levels import level_hash
 from seed_envs.vision.sokoban.oracle import Oracle
 
-SPLITS = ("train", "validation", "test")
+SPLITS: tuple[str, ...] = ("train", "validation", "test")
 PANEL_SIZE = 256
 """Number of levels in the fixed validation and test panels of procedural sources."""
 MANIFESTS = Path(__file__).parent / "manifests"
@@ -81,7 +81,7 @@ def panel_hash(source: LevelSource, ids: Sequence[str]) -> str:
 class RetrogradeSource:
     """Solved levels of one difficulty, split by the room's identity up to symmetry."""
 
-    splits = SPLITS
+    splits: tuple[str, ...] = SPLITS
     default_split = "train"
     _PATTERN = re.compile(
         r"retro-(\d{1,3})x(\d{1,3})-b(\d)-s(\d{1,3})-(\d{1,3})/(train|validation|test)/(0|[1-9]\d{0,9})"
@@ -128,7 +128,7 @@ class RetrogradeSource:
 class ClassicSource:
     """Levels of the framework generator; ids hold the framework's own seeds, so rooms can be compared one by one."""
 
-    splits = SPLITS
+    splits: tuple[str, ...] = SPLITS
     default_split = "train"
     _PATTERN = re.compile(r"classic-(\d{1,2})x(\d{1,2})-b(\d)-d(\d{1,3})/(0|[1-9]\d{0,9})")
 

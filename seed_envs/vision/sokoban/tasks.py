@@ -17,7 +17,8 @@ def make_source(levels: str | Path, kind: Difficulty) -> LevelSource:
 
     Args:
         levels: ``"retrograde"``, ``"classic"``, ``"boxoban"`` (folder from ``$SEED_BOXOBAN_DIR``), the name of a
-            shipped pack such as ``"pack-6x6-b1"``, or a path: an ``.xsb``, ``.txt`` or ``.pool`` file or a Boxoban folder.
+            shipped pack such as ``"pack-6x6-b1"``, or a path: an ``.xsb``, ``.txt`` or ``.pool`` file or a
+            Boxoban folder.
         kind: Size, boxes and difficulty, for the procedural sources.
 
     Raises:
@@ -38,6 +39,5 @@ def make_source(levels: str | Path, kind: Difficulty) -> LevelSource:
     if path.is_file():
         return FileSource(path)
     known = [*LEVEL_SOURCES, *packs]
-    raise UnknownOption(
-        f"levels={str(levels)!r} is neither an existing file or folder nor one of {known}.{close_matches(levels, known)}"
-    )
+    matches = close_matches(levels, known)
+    raise UnknownOption(f"levels={str(levels)!r} is neither an existing file or folder nor one of {known}.{matches}")

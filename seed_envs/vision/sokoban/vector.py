@@ -110,7 +110,7 @@ class BatchEngine:
         ahead = player + offset
         code = room[ahead]
         pushes = np.flatnonzero((code == BOX) | (code == BOX_ON_TARGET))
-        gained = 0
+        gained = np.zeros_like(self.on_target)
         free = (code == FLOOR) | (code == TARGET)
         before = self.on_target
         if pushes.size:

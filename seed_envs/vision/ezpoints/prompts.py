@@ -1,0 +1,68 @@
+"""Prompt profiles of EZPoints and Points24: words and settings as data.
+
+``paper`` follows the vision setting of the SEED paper (picture and current formula, JSON answer, lenient reading) in
+this package's own words.
+"""
+
+from __future__ import annotations
+
+from seed_envs.profiles import ActionFormat, Profile, PromptTemplate
+
+_CARDS = """- A card from 2 to 10 stands for its number; jack, queen and king stand for 10; an ace stands for 1.
+- Only numbers on the cards may be used, each card exactly once."""
+_ANSWER = """
+# Answer
+Reply with one JSON object and nothing else:
+{{
+  "thoughts": "read the cards, look at the formula so far, work out what is missing",
+  "action": "the next token"
+}}
+"""
+_REPLY = '{{"thoughts": "{thought}", "action": "{action}"}}'
+_FRAMEWORK = ActionFormat(kind="raw", reply=_REPLY)
+_EXACT = ActionFormat(kind="json", reply=_REPLY)
+_PICTURE = "The picture shows the cards.\n"
+
+
+def _template(task: str, tokens: str, view: str) -> PromptTemplate:
+    text = (
+        f"{task}\n\n# Rules\n{_CARDS}\n"
+        f"- Each step appends one token: a number, {tokens}.\n"
+        "- `=` ends the game. A correct formula scores 10, anything else 0.\n\n"
+        f"# Now\n{view}{{skill}}\n{_ANSWER}"
+    )
+    return PromptTemplate(first=text, turn=text)
+
+
+_EZ_TASK = (
+    "You play a card game. Write a formula whose value is exactly 12, using the numbers of the two cards shown. "
+    "The formula is written one token at a time."
+)
+_24_TASK = (
+    "You play the 24 game. Write a formula whose value is exactly 24, using the numbers of the four cards shown. "
+    "The formula is written one token at a time."
+)
+_EZ_TOKENS = "`+`, `*` or `=`"
+_24_TOKENS = "`+`, `-`, `*`, `/`, `(`, `)` or `=`"
+_FORMULA = _PICTURE + "Formula so far: {observation}"
+_TEXT = "{observation}"
+
+_IMAGE_CLASSIC = {"obs_mode": "image", "rules": "classic", "parsing": "substring"}
+_IMAGE_STRICT = {"obs_mode": "image", "rules": "strict"}
+_TEXT_STRICT = {"obs_mode": "text", "rules": "strict"}
+_SOURCE = "SEED paper, vision setting: verl-agent's card games, picture and formula"
+_OWN = "this package: exact parser, refused tokens explained"
+
+
+def _profiles(task: str, tokens: str, limit: int) -> dict[str, Profile]:
+    picture, text = _template(task, tokens, _FORMULA), _template(task, tokens, _TEXT)
+    rows = (
+        Profile("paper", picture, _FRAMEWORK, limit, 0, invalid_penalty=0.1, env_kwargs=_IMAGE_CLASSIC, source=_SOURCE),
+        Profile("strict", picture, _EXACT, limit, 0, env_kwargs=_IMAGE_STRICT, source=_OWN),
+        Profile("strict-text", text, _EXACT, limit, 0, env_kwargs=_TEXT_STRICT, source=f"{_OWN}; cards named in words"),
+    )
+    return {profile.name: profile for profile in rows}
+
+
+PROFILES: dict[str, Profile] = _profiles(_EZ_TASK, _EZ_TOKENS, 8)
+POINTS24_PROFILES: dict[str, Profile] = _profiles(_24_TASK, _24_TOKENS, 20)
