@@ -2,7 +2,7 @@
 
 Passages are analysed in pieces; each finished piece is a complete folder, so a run that was stopped goes on after the
 last one. Then the pieces are merged, term range by term range. The result is byte for byte what `BM25Index.build` and
-`save` write. One builder at a time per folder (a lock file sees to it); adding to a finished index means building again.
+`save` write. One builder at a time per folder (a lock file sees to it). To add passages, build again.
 """
 
 from __future__ import annotations
@@ -144,8 +144,14 @@ def _merge(
     writer = ArrayWriter(target)
     term_bytes, term_offsets = pack_strings(terms)
     id_bytes, id_offsets = pack_strings(ids)
-    small = {"term_bytes": term_bytes, "term_offsets": term_offsets, "posting_offsets": offsets, "length_codes": codes}
-    for name, array in {**small, "positions": positions, "id_bytes": id_bytes, "id_offsets": id_offsets}.items():
+    small: Arrays = {
+        "term_bytes": term_bytes,
+        "term_offsets": term_offsets,
+        "posting_offsets": offsets,
+        "length_codes": codes,
+    }
+    small.update({"positions": positions, "id_bytes": id_bytes, "id_offsets": id_offsets})
+    for name, array in small.items():
         writer.put(name, array)
     largest = max(int(arrays["frequencies"].max(initial=0)) for arrays in pieces)
     count = int(offsets[-1])

@@ -65,6 +65,32 @@ def is_power_of_two(count: int) -> bool:
     return count & (count - 1) == 0
 
 
+#: From one posting per so many passages on, looking at every passage is faster than merging the postings.
+_DENSE_SHARE = 8
+
+
+def _term_scores(postings: Postings, start: int, stop: int, weight: float, count: int) -> NDArray[np.float32]:
+    """The float32 scores of one term's postings."""
+    if count == 1:
+        return postings.impacts[start:stop]
+    if is_power_of_two(count):
+        return postings.impacts[start:stop] * np.float32(count)
+    frequencies = postings.frequencies[start:stop].astype(np.float32)
+    norms = postings.inverse_norms[postings.length_codes[postings.documents[start:stop]]]
+    return np.float32(weight) - np.float32(weight) / (np.float32(1.0) + frequencies * norms)
+
+
+def _dense_hits(postings: Postings, documents: list[NDArray[np.int32]], scores: list[NDArray[np.float32]], k: int) -> Hits:
+    """The best passages by a pass over all of them; sums in double, term by term, as the sparse way does."""
+    size = postings.length_codes.shape[0]
+    total = np.bincount(np.concatenate(documents), np.concatenate(scores), minlength=size).astype(np.float32)
+    threshold = np.partition(total, size - k)[size - k] if k < size else np.float32(0.0)
+    best = np.flatnonzero(total >= threshold if threshold > 0.0 else total)
+    kept = total[best]
+    order = np.argsort(-kept, kind="stable")[:k]
+    return best[order].astype(np.int32), kept[order]
+
+
 def numpy_kernel(postings: Postings, terms: QueryTerms, k: int) -> Hits:
     """The portable kernel.
 
@@ -76,18 +102,15 @@ def numpy_kernel(postings: Postings, terms: QueryTerms, k: int) -> Hits:
     Returns:
         Passage numbers and scores, best first.
     """
-    accumulator = _accumulator(postings.length_codes.shape[0])
-    touched = []
-    for start, stop, weight, count in zip(*terms, strict=True):
-        documents = postings.documents[start:stop]
-        if is_power_of_two(int(count)):
-            scores = postings.impacts[start:stop] * np.float32(count)
-        else:
-            frequencies = postings.frequencies[start:stop].astype(np.float32)
-            norms = postings.inverse_norms[postings.length_codes[documents]]
-            scores = weight - weight / (np.float32(1.0) + frequencies * norms)
-        accumulator[documents] += scores
-        touched.append(documents)
+    slices = list(zip(*(column.tolist() for column in terms), strict=True))
+    touched = [postings.documents[start:stop] for start, stop, _, _ in slices]
+    scores = [_term_scores(postings, *term) for term in slices]
+    size = postings.length_codes.shape[0]
+    if sum(map(len, touched)) * _DENSE_SHARE > size:
+        return _dense_hits(postings, touched, scores, k)
+    accumulator = _accumulator(size)
+    for documents, values in zip(touched, scores, strict=True):
+        accumulator[documents] += values
     candidates = touched[0] if len(touched) == 1 else np.concatenate(touched)
     scores32 = accumulator[candidates].astype(np.float32)
     accumulator[candidates] = 0.0

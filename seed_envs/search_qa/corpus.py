@@ -12,7 +12,8 @@ import json
 import mmap
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -29,12 +30,15 @@ _BLOCK = 64 << 20
 
 
 class Corpus(Protocol):
-    """Passages by position."""
+    """Passages by position.
+
+    Attributes:
+        passage: Gives the passage at a position, without a score.
+    """
+
+    passage: Callable[[int], Hit]
 
     def __len__(self) -> int: ...
-
-    def passage(self, position: int) -> Hit:
-        """The passage at a position, without a score."""
 
     @property
     def fingerprint(self) -> str:
@@ -43,8 +47,9 @@ class Corpus(Protocol):
 
 def iterate(corpus: Corpus, start: int = 0) -> Iterator[Hit]:
     """All passages from a position on."""
+    read = corpus.read if isinstance(corpus, JsonlCorpus) else corpus.passage
     for position in range(start, len(corpus)):
-        yield corpus.passage(position)
+        yield read(position)
 
 
 class ListCorpus:
@@ -57,13 +62,10 @@ class ListCorpus:
     def __init__(self, passages: Sequence[Hit]) -> None:
         self._passages = passages
         self._fingerprint = ""
+        self.passage: Callable[[int], Hit] = passages.__getitem__
 
     def __len__(self) -> int:
         return len(self._passages)
-
-    def passage(self, position: int) -> Hit:
-        """The passage at a position."""
-        return self._passages[position]
 
     @property
     def fingerprint(self) -> str:
@@ -95,6 +97,8 @@ class JsonlCorpus:
         self._offsets = _line_offsets(self.path)
         self._map: mmap.mmap | None = None
         self._fingerprint = ""
+        # Popular passages are asked for again and again; 4,096 of about 100 words take some 6 MB.
+        self.passage: Callable[[int], Hit] = lru_cache(maxsize=4096)(self.read)
 
     def __len__(self) -> int:
         return int(self._offsets.shape[0]) - 1
@@ -103,7 +107,7 @@ class JsonlCorpus:
         return {"path": self.path}
 
     def __setstate__(self, state: dict[str, Path]) -> None:
-        self.__init__(state["path"])  # type: ignore[misc]
+        JsonlCorpus.__init__(self, state["path"])
 
     def line(self, position: int) -> bytes:
         """The raw bytes of a line."""
@@ -114,8 +118,8 @@ class JsonlCorpus:
                 self._map = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         return self._map[int(self._offsets[position]) : int(self._offsets[position + 1])]
 
-    def passage(self, position: int) -> Hit:
-        """The passage at a position.
+    def read(self, position: int) -> Hit:
+        """The passage at a position, without the cache of `passage`.
 
         Raises:
             DataInvalid: The line is not a passage; the message names it.

@@ -15,23 +15,25 @@ _CODAS = _words("l n r s th nd rn lt m k v sh")
 _CITY_ENDINGS = _words("ara burg dale en ford holm ia mere mouth or stad ton um wick")
 _COUNTRY_ENDINGS = _words("avia ania eria istan land ora undia ysia")
 _FIRST_NAMES = _words(
-    "Adrel Alba Anso Aurin Bela Benno Brisa Calix Cora Corin Dara Delfin Dorin Edda Elio Elsin Emra Esben Fay Ferro "
-    "Fiora Galen Gerta Gilon Halda Haro Ilsa Imre Iona Jarek Jolan Juna Kalle Kerin Kira Lasse Leda Liro Lorin Mabel "
-    "Maro Mira Nadir Nela Nevin Odo Olia Oren Osric Pavo Perla Piet Quila Quent Rafe Rhea Runa Sabin Selma Silas Tamsin "
-    "Tavi Teo Ulla Urban Vada Vesna Viggo Wanda Wilm Xenia Yara Yorick Zeno Zora"
+    "Adrel Alba Anso Aurin Bela Benno Brisa Calix Cora Corin Dara Delfin Dorin Edda Elio Elsin Emra Esben Fay "
+    "Ferro Fiora Galen Gerta Gilon Halda Haro Ilsa Imre Iona Jarek Jolan Juna Kalle Kerin Kira Lasse Leda "
+    "Liro Lorin Mabel Maro Mira Nadir Nela Nevin Odo Olia Oren Osric Pavo Perla Piet Quila Quent Rafe Rhea "
+    "Runa Sabin Selma Silas Tamsin Tavi Teo Ulla Urban Vada Vesna Viggo Wanda Wilm Xenia Yara Yorick Zeno "
+    "Zora"
 )
 _ADJECTIVES = _words(
-    "Amber Ashen Bitter Borrowed Bright Broken Burning Captive Careful Copper Crooked Distant Drowned Empty Faithful "
-    "Fallen Feathered Forgotten Frozen Gentle Gilded Glass Golden Hidden Hollow Idle Iron Ivory Last Lonely Lost Midnight "
-    "Narrow Northern Painted Pale Paper Patient Quiet Restless Salted Scarlet Second Secret Silent Silver Singing Sleeping "
-    "Stolen Stubborn Sunken Tender Timid Twisted Unfinished Velvet Wandering Wicked Winter Wooden"
+    "Amber Ashen Bitter Borrowed Bright Broken Burning Captive Careful Copper Crooked Distant Drowned Empty "
+    "Faithful Fallen Feathered Forgotten Frozen Gentle Gilded Glass Golden Hidden Hollow Idle Iron Ivory Last "
+    "Lonely Lost Midnight Narrow Northern Painted Pale Paper Patient Quiet Restless Salted Scarlet Second "
+    "Secret Silent Silver Singing Sleeping Stolen Stubborn Sunken Tender Timid Twisted Unfinished Velvet "
+    "Wandering Wicked Winter Wooden"
 )
 _NOUNS = _words(
-    "Anchor Archive Arrow Balcony Bell Bridge Cabin Candle Canyon Carriage Cathedral Clock Compass Corridor Crown Curtain "
-    "Desert Door Drum Engine Feather Ferry Fountain Garden Gate Glacier Harbor Hotel Island Kitchen Ladder Lantern Letter "
-    "Library Lighthouse Machine Map Market Meadow Mirror Mountain Needle Orchard Palace Parade Passenger Pilot Prairie "
-    "Promise Quarry Rain Ribbon Season Shadow Ship Shore Station Stranger Telegram Theater Thunder Tower Valley Voyage "
-    "Waltz Window"
+    "Anchor Archive Arrow Balcony Bell Bridge Cabin Candle Canyon Carriage Cathedral Clock Compass Corridor "
+    "Crown Curtain Desert Door Drum Engine Feather Ferry Fountain Garden Gate Glacier Harbor Hotel Island "
+    "Kitchen Ladder Lantern Letter Library Lighthouse Machine Map Market Meadow Mirror Mountain Needle "
+    "Orchard Palace Parade Passenger Pilot Prairie Promise Quarry Rain Ribbon Season Shadow Ship Shore "
+    "Station Stranger Telegram Theater Thunder Tower Valley Voyage Waltz Window"
 )
 _COMPANY_ENDINGS = _words("Works Industries Group Company Brothers Laboratories Systems Holdings")
 

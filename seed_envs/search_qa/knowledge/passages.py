@@ -6,8 +6,7 @@ thing holds the names of others, but never in the wording of a relation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from seed_envs.search_qa.knowledge.integers import Stream
 from seed_envs.search_qa.knowledge.relations import state
@@ -52,34 +51,36 @@ _FIRST = (
 _MIN_WORDS = 60
 
 
-@dataclass(frozen=True)
-class Written:
-    """All passages of a world.
-
-    Attributes:
-        passages: In order; the id is the position.
-        sources: (kind, entity name, relation) to the id of the passage that states the fact.
-    """
-
-    passages: list[Hit]
-    sources: dict[tuple[str, str, str], str]
+Sources = dict[tuple[str, str, str], str]
+"""(kind, entity name, relation) to the id of the passage that states the fact."""
 
 
-def write_passages(world: World) -> Written:
-    """Writes every entity of the world down."""
-    entities = world.entities()
-    mentions = [_mention(entity) for entity in entities]
-    passages: list[Hit] = []
-    sources: dict[tuple[str, str, str], str] = {}
-    for entity in entities:
-        stream = Stream(world.seed, world.size, "text", entity.kind, entity.name)
+def _plan(world: World) -> Iterator[tuple[Entity, list[str]]]:
+    """Entity and stated relations of every passage, in order; a passage's id is its position."""
+    for entity in world.entities():
         for part in PARTS[entity.kind]:
-            relations = [relation for relation in part if relation in entity.facts]
-            identifier = str(len(passages))
-            for relation in relations:
-                sources[entity.kind, entity.name, relation] = identifier
-            passages.append(Hit(identifier, entity.title, _text(entity, relations, mentions, stream)))
-    return Written(passages, sources)
+            yield entity, [relation for relation in part if relation in entity.facts]
+
+
+def locate_facts(world: World) -> Sources:
+    """Which passage states which fact, without writing the passages."""
+    return {
+        (entity.kind, entity.name, relation): str(position)
+        for position, (entity, relations) in enumerate(_plan(world))
+        for relation in relations
+    }
+
+
+def write_passages(world: World) -> list[Hit]:
+    """Writes every entity of the world down; the id of a passage is its position."""
+    mentions = [_mention(entity) for entity in world.entities()]
+    passages: list[Hit] = []
+    current, stream = None, Stream()
+    for entity, relations in _plan(world):
+        if entity is not current:
+            current, stream = entity, Stream(world.seed, world.size, "text", entity.kind, entity.name)
+        passages.append(Hit(str(len(passages)), entity.title, _text(entity, relations, mentions, stream)))
+    return passages
 
 
 def _mention(entity: Entity) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from seed_envs.search_qa.knowledge.integers import Stream
-from seed_envs.search_qa.knowledge.passages import Written
+from seed_envs.search_qa.knowledge.passages import Sources
 from seed_envs.search_qa.knowledge.world import Entity, World
 from seed_envs.search_qa.questions import Chain, Plan, Question
 
@@ -36,12 +36,12 @@ class QuestionMaker:
 
     Args:
         world: The world.
-        written: Its passages, for the gold ids.
+        sources: Which passage states which fact.
     """
 
-    def __init__(self, world: World, written: Written) -> None:
+    def __init__(self, world: World, sources: Sources) -> None:
         self.world = world
-        self.written = written
+        self.sources = sources
         self.made: dict[str, dict[str, list[Entity]]] = {}
         for kind in ("novel", "film", "album", "company"):
             table = self.made.setdefault(kind, {})
@@ -71,7 +71,7 @@ class QuestionMaker:
         for relation in relations:
             if isinstance(current, str) or relation not in current.facts:
                 return None
-            hops.append(frozenset({self.written.sources[current.kind, current.name, relation]}))
+            hops.append(frozenset({self.sources[current.kind, current.name, relation]}))
             value = current.facts[relation]
             kind = KIND_OF_OBJECT.get(relation)
             current = self.world.named(kind, value) if kind else value
@@ -187,7 +187,7 @@ def _triviaqa(maker: QuestionMaker, stream: Stream, task_id: str, split: str) ->
         "album": "Which album did {m} record?",
         "company": "Which company did {m} found?",
     }[kind].format(m=maker_name)
-    source = maker.written.sources[subject.kind, subject.name, relation]
+    source = maker.sources[subject.kind, subject.name, relation]
     plan = Plan((Chain(maker_name, (f"~{relation}",), _HINTS[kind]),))
     return Question(task_id, "triviaqa", text, (subject.name,), (frozenset({source}),), plan)
 
@@ -199,7 +199,7 @@ def _hotpotqa(maker: QuestionMaker, stream: Stream, task_id: str, split: str) ->
     if first is None or second is None or first.facts["birth_year"] == second.facts["birth_year"]:
         return None
     elder = min(first, second, key=lambda person: person.facts["birth_year"])
-    hops = tuple(frozenset({maker.written.sources["person", p.name, "birth_year"]}) for p in (first, second))
+    hops = tuple(frozenset({maker.sources["person", p.name, "birth_year"]}) for p in (first, second))
     plan = Plan(tuple(Chain(person.name, ("birth_year",)) for person in (first, second)), "smaller")
     text = f"Who was born first, {first.name} or {second.name}?"
     return Question(task_id, "hotpotqa", text, (elder.name, *elder.aliases), hops, plan)

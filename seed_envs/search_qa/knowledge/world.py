@@ -159,7 +159,7 @@ def build_world(seed: int, size: str) -> World:
 
 def _places(seed: int, kind: str, make: Callable[[Stream], str], count: int, words: set[str]) -> list[Entity]:
     stream = Stream(seed, kind)
-    made = []
+    made: list[Entity] = []
     for _ in range(count):
         name = _unique(make, stream, words)
         made.append(Entity(kind, name, name))
@@ -224,7 +224,7 @@ def _works(seed: int, size: str, count: int, people: list[Entity]) -> dict[str, 
 
 def _companies(seed: int, size: str, count: int, people: list[Entity], cities: list[Entity]) -> list[Entity]:
     stream = Stream(seed, size, "companies")
-    made = []
+    made: list[Entity] = []
     taken: set[str] = set()
     founders: set[str] = set()
     while len(made) < count:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 from seed_envs.data import cache_root
@@ -72,7 +73,7 @@ class BM25Retriever:
             self._index_dir = cache_root() / "search_qa" / "bm25" / key
         return self._index_dir
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Engine, analyzer, parameters and collection."""
         return fingerprint_of(
@@ -145,3 +146,11 @@ class BM25Retriever:
         """Drops the index; the next search maps it again."""
         with self._lock:
             self._index = None
+
+
+def open_bm25(name: str, corpus: Corpus | None, **options: object) -> BM25Retriever:
+    """Opens `bm25` or `bm25:INDEX_DIR`."""
+    if corpus is None:
+        raise ValueError("retriever='bm25' needs passages: give collection=")
+    folder = name.partition(":")[2] or None
+    return BM25Retriever(corpus, folder, **options)  # type: ignore[arg-type]

@@ -1,0 +1,388 @@
+"""``seed/SearchQA-v0``: answer a question with the help of a search engine, turn by turn.
+
+The environment owns the protocol and the score. Retrieval is behind a small interface (see ``retrievers``), prompts and
+histories are the business of profiles and wrappers; it opens no network connection of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from seed_envs.base import MAX_ACTION_LENGTH, Outcome, SeedEnv, TaskStatus
+from seed_envs.errors import InvalidState, OracleUnavailable, RetrievalError, UnknownOption, close_matches
+from seed_envs.search_qa.collection import open_collection
+from seed_envs.search_qa.episode import Episode
+from seed_envs.search_qa.oracle import next_step
+from seed_envs.search_qa.prompts import SEARCH_R1_PROMPT
+from seed_envs.search_qa.protocol import MAX_ANSWER_LENGTH, MAX_QUERY_LENGTH, ParsedReply, ask, defang, find_dialect
+from seed_envs.search_qa.retrievers.base import Hit, Retriever, check_k
+from seed_envs.search_qa.retrievers.deadlines import deadline_in
+from seed_envs.search_qa.retrievers.factory import shared_retriever
+from seed_envs.search_qa.scoring import (
+    Turn,
+    check_reward,
+    format_is_good,
+    judge,
+    legacy_answer,
+    transcript,
+    turns_are_good,
+)
+from seed_envs.search_qa.tasks import open_questions
+
+ON_ERROR = ("truncate", "raise", "empty")
+MODES = ("corrected", "legacy")
+
+
+class SearchQAEnv(SeedEnv[str]):
+    """Answer questions with a search engine.
+
+    ## Description
+    The agent gets a question, may search a passage collection a few times, and ends the episode with a short answer.
+    The protocol is that of Search-R1: a reply holds ``<search>query</search>`` or ``<answer>text</answer>``; passages
+    come back inside ``<information>``. By default everything is generated and works offline: an encyclopedia of an
+    invented world and questions in seven styles, of which the harder ones cannot be answered with a single query.
+
+    ## Task and data
+    Task ids are ``{question set}/{split}/{id}``, for example ``musique/test/17``. Splits are ``train``, ``dev`` and
+    ``test``; generated questions of different splits never ask about the same entity. ``collection`` chooses the
+    passages (``"tiny"`` about 300, ``"default"`` about 10,000, ``"large"`` about 51,000, or a JSON-lines file such
+    as wiki-18), ``questions`` real question files (Search-R1 parquet, FlashRAG JSON lines).
+
+    ## Action space
+    ``UnicodeText``: the whole reply. Search-R1 cuts it after the first closing search tag (else answer tag), then the
+    first search or answer block counts; a tag inside ``<think>`` counts too. A reply without a block is invalid: it
+    uses up a turn and nothing else. Queries are cut at 4,096 characters, answers at 2,048.
+
+    ## Observation space
+    ``UnicodeText``: after ``reset`` the question; after a search the passages inside ``<information>``; after an
+    invalid reply a fixed hint; after an answer the empty string.
+
+    ## Reward
+    Exact match of the answer with a gold answer, 1 or 0, when the episode ends. ``reward`` can also be ``"sub_em"``,
+    ``"f1"`` or ``"format"`` (Search-R1's mixed reward).
+
+    ## Termination and truncation
+    An answer terminates. With ``search-r1`` there are ``max_turns`` search turns and one more reply with search
+    switched off; with ``verl-agent`` reply number ``max_turns`` is the last. An episode that ends without an answer is
+    truncated with ``stop_reason="turn_limit"``. A retrieval that fails truncates with ``stop_reason="retrieval_error"``
+    and is no wrong answer: ``valid_sample`` is False.
+
+    ## Info
+    Besides the common keys, ``info["search_qa"]`` holds: ``turn``, ``turns_left``, ``action`` (search, answer or
+    invalid), ``query``, ``hits`` (ids and scores of the last search), ``n_searches``, ``n_duplicate_queries``,
+    ``n_invalid``, ``n_valid_searches``, ``answer``, ``em``, ``sub_em``, ``f1``, ``em_lenient``, ``gold_found`` (per
+    hop, cumulative), ``recall_at_k`` (share of hops found), ``answer_in_context`` (a gold string is in a passage),
+    ``truncated_passages``, ``defanged``, ``retrieval_error``, ``valid_sample``, ``fingerprint`` (of the retriever).
+    Times and cache hits vary between runs, so they are attributes: ``last_search_seconds`` and the
+    retriever's counters.
+
+    ## Oracle
+    For generated questions it follows the known decomposition through the text it was shown: it searches for the first
+    missing fact and answers when the chain is complete, within four searches. For real questions it answers at once.
+
+    ## Arguments
+    * ``split``: ``"train"``, ``"dev"`` or ``"test"``.
+    * ``collection``: ``"tiny"``, ``"default"``, ``"large"`` or a path to passages.
+    * ``questions``: question file or list of files; None for the generated questions.
+    * ``retriever``: name or URL (``"bm25"``, ``"flat"``, ``"faiss:FILE"``, ``"lucene:DIR"``, ``"http://..."``,
+      ``"opensearch://..."``, ``"qdrant://..."``, ``"postgresql://..."``, ``"redis://..."``, ``"hybrid:bm25+flat"``), or
+      a retriever object; ``retriever_options`` are passed on to it.
+    * ``topk``: passages per search, 1 to 100.
+    * ``max_turns``: search turns; None takes the protocol's default, 4.
+    * ``protocol``: ``"search-r1"`` or ``"verl-agent"``.
+    * ``mode``: ``"corrected"``, or ``"legacy"`` for published behaviour with its faults.
+    * ``reward``: ``"em"``, ``"sub_em"``, ``"f1"`` or ``"format"``.
+    * ``observation_budget``: most characters of an observation; whole passages are dropped from its end.
+    * ``deadline``: seconds that a retrieval may take in all; ``on_error``: ``"truncate"``, ``"raise"`` or ``"empty"``.
+    * ``cache_bytes``: size of the query cache shared in the process; 0 switches it off.
+    * ``seed``: seed of the generated world.
+
+    ## Registered versions
+    * ``seed/SearchQA-v0``: ``max_episode_steps=10``, a net above the protocol's own limit.
+
+    ## Differences from the original
+    In corrected mode: the executed answer is scored and passages are never scanned for answers; protocol tags inside
+    passages are broken; an empty query and a search in the last turn are invalid; golds that normalise to nothing are
+    compared with their articles; whole passages are dropped instead of cutting text; failed retrievals are typed
+    failures. Legacy mode keeps the original's scoring of prompt and passages (an unanswered episode is scored as
+    "Beijing"), empty queries, searches in the last turn, empty golds and the text-based format check.
+
+    ## References and asset credits
+    Jin et al., Search-R1, arXiv 2503.09516 and 2505.15117 (PeterGriffinJin/Search-R1, Apache-2.0: prompt, tags, invalid
+    hint); langfengQ/verl-agent (Apache-2.0: protocol); RUC-NLPIR/FlashRAG (scores, question format). The generated
+    world is this package's own.
+    """
+
+    name: ClassVar[str] = "search_qa"
+    splits: ClassVar[tuple[str, ...]] = ("train", "dev", "test")
+
+    def __init__(
+        self,
+        *,
+        split: str = "train",
+        collection: str | Path = "default",
+        questions: str | Path | Sequence[str | Path] | None = None,
+        retriever: str | Retriever = "bm25",
+        retriever_options: Mapping[str, Any] | None = None,
+        topk: int = 3,
+        max_turns: int | None = None,
+        protocol: str = "search-r1",
+        mode: str = "corrected",
+        reward: str = "em",
+        observation_budget: int | None = None,
+        deadline: float | None = 10.0,
+        on_error: str = "truncate",
+        cache_bytes: int = 64 << 20,
+        seed: int = 0,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(split=split, render_mode=render_mode)
+        self.dialect = find_dialect(protocol)
+        self.mode = _one_of("mode", mode, MODES)
+        self.on_error = _one_of("on_error", on_error, ON_ERROR)
+        self.reward = check_reward(reward)
+        self.topk = check_k(topk)
+        self.max_turns = self.dialect.max_turns if max_turns is None else max_turns
+        if self.max_turns < 1:
+            raise ValueError(f"max_turns={max_turns}; expected at least 1")
+        self.total_turns = self.dialect.total_turns(self.max_turns)
+        self.observation_budget = observation_budget
+        self.deadline = deadline
+        self.last_search_seconds = 0.0
+        self._legacy = mode == "legacy"
+        self._collection = open_collection(collection, seed)
+        size = str(collection) if self._collection.generated else "default"
+        self._source = open_questions(size, seed, questions)
+        self._retriever_name = retriever
+        self._retriever_options = dict(retriever_options or {})
+        self._cache_bytes = cache_bytes
+        self._retriever: Retriever | None = None
+        self._fingerprint = ""
+        self._episode: Episode | None = None
+
+    @property
+    def retriever(self) -> Retriever:
+        """The search engine; made at the first use, in the process that uses it."""
+        if self._retriever is None:
+            if isinstance(self._retriever_name, str):
+                corpus = self._collection.open()
+                self._retriever = shared_retriever(
+                    self._retriever_name, corpus, self._retriever_options, self._cache_bytes
+                )
+            else:
+                self._retriever = self._retriever_name
+        return self._retriever
+
+    def task_ids(self, split: str) -> Sequence[str]:
+        """Published ids of a split, in evaluation order."""
+        self.check_split(split)
+        return self._source.task_ids(split)
+
+    def _begin(self, task_id: str, options: dict[str, Any]) -> str:
+        question = self._source.question(task_id)
+        self._episode = Episode(question, ask(question.text), gold_found=(False,) * len(question.hops))
+        return self._episode.goal
+
+    @property
+    def episode(self) -> Episode:
+        """The current episode.
+
+        Raises:
+            InvalidState: Before the first reset.
+        """
+        if self._episode is None:
+            raise InvalidState("no episode yet; call reset() first")
+        return self._episode
+
+    def _act(self, action: str) -> Outcome:
+        if len(action) > MAX_ACTION_LENGTH:
+            reason = f"the reply has {len(action)} characters, at most {MAX_ACTION_LENGTH} are read"
+            return self._refuse(ParsedReply("invalid", "", False, reason, ""))
+        parsed = self.dialect.parse(action)
+        if parsed.kind == "answer":
+            return self._answer(parsed)
+        if parsed.kind == "invalid":
+            return self._refuse(parsed)
+        if len(self.episode.turns) + 1 >= self.total_turns:
+            valid = parsed.valid and self._legacy
+            reason = "" if valid else parsed.reason or "no_search_left"
+            return self._refuse(parsed._replace(valid=valid, reason=reason))
+        if not parsed.content and not self._legacy:
+            return self._refuse(parsed._replace(kind="invalid", valid=False, reason="the query is empty"))
+        return self._search(parsed)
+
+    def _search(self, parsed: ParsedReply) -> Outcome:
+        query = parsed.content[:MAX_QUERY_LENGTH]
+        started = time.perf_counter()
+        error = ""
+        try:
+            hits = self.retriever.search([query], self.topk, deadline_in(self.deadline))[0]
+        except RetrievalError as failure:
+            if self.on_error == "raise":
+                raise
+            hits, error = [], f"{type(failure).__name__}: {failure}"
+        self.last_search_seconds = time.perf_counter() - started
+        if error and self.on_error == "truncate":
+            self._record(parsed, "", query=query, hits=(), retrieval_error=error)
+            return Outcome("", truncated=True, stop_reason="retrieval_error")
+        shown, defanged = self._made_safe(hits)
+        observation, kept = self._fit(shown)
+        episode = self.episode
+        self._record(
+            parsed,
+            observation,
+            query=query,
+            hits=tuple(hits[:kept]),
+            **episode.evidence(hits[:kept]),
+            asked=(*episode.asked, query),
+            n_valid_searches=episode.n_valid_searches + parsed.valid,
+            truncated_passages=episode.truncated_passages + len(hits) - kept,
+            defanged=episode.defanged + defanged,
+            retrieval_error=error,
+        )
+        return Outcome(observation, action_valid=parsed.valid, invalid_reason=parsed.reason)
+
+    def _made_safe(self, hits: list[Hit]) -> tuple[list[Hit], int]:
+        """Passages with protocol tags broken (corrected mode), and in how many there were any."""
+        if self._legacy:
+            return hits, 0
+        safe = [
+            hit._replace(title=defang(hit.title), text=defang(hit.text)) if "<" in hit.text or "<" in hit.title else hit
+            for hit in hits
+        ]
+        return safe, sum(before is not after and before != after for before, after in zip(hits, safe, strict=True))
+
+    def _fit(self, hits: list[Hit]) -> tuple[str, int]:
+        """The observation with as many whole passages as fit, and how many those are."""
+        kept = len(hits)
+        observation = self.dialect.information(hits)
+        while self.observation_budget is not None and kept and len(observation) > self.observation_budget:
+            kept -= 1
+            observation = self.dialect.information(hits[:kept])
+        return observation, kept
+
+    def _answer(self, parsed: ParsedReply) -> Outcome:
+        self._record(parsed, "", query="", hits=())
+        self._judge(parsed.content[:MAX_ANSWER_LENGTH])
+        return Outcome("", self.episode.reward, True, parsed.valid, parsed.reason)
+
+    def _refuse(self, parsed: ParsedReply) -> Outcome:
+        """A turn without search or answer: an invalid reply, or a search when none is left."""
+        last = len(self.episode.turns) + 1 >= self.total_turns
+        observation = "" if last or parsed.kind == "search" else self.dialect.invalid_text
+        valid_search = parsed.kind == "search" and parsed.valid
+        self._record(
+            parsed, observation, query="", hits=(), n_valid_searches=self.episode.n_valid_searches + valid_search
+        )
+        if not last:
+            return Outcome(observation, action_valid=parsed.valid, invalid_reason=parsed.reason)
+        self._judge(None)
+        return Outcome(
+            observation, self.episode.reward, False, parsed.valid, parsed.reason, True, stop_reason="turn_limit"
+        )
+
+    def _record(self, parsed: ParsedReply, observation: str, **changes: Any) -> None:
+        episode = self.episode
+        self._episode = episode.after(
+            turns=(*episode.turns, Turn(parsed.text, observation)),
+            kinds=(*episode.kinds, parsed.kind),
+            n_invalid=episode.n_invalid + (not parsed.valid),
+            **changes,
+        )
+
+    def _judge(self, executed: str | None) -> None:
+        """Scores the episode at its end."""
+        episode = self.episode
+        answer = executed
+        if self._legacy:
+            prompt = SEARCH_R1_PROMPT.format(question=episode.goal) if self.dialect.final_answer_turn else ""
+            answer = legacy_answer(prompt, episode.turns, 2 if self.dialect.final_answer_turn else 1)
+        good_format = self.reward == "format" and (
+            format_is_good(transcript(episode.turns)) if self._legacy else turns_are_good(episode.turns, episode.kinds)
+        )
+        verdict = judge(answer, episode.question.answers, self.reward, good_format, self._legacy)
+        self._episode = episode.after(answer=verdict.answer, scores=verdict.scores, reward=verdict.reward)
+
+    def _status(self) -> TaskStatus:
+        episode = self.episode
+        return TaskStatus(
+            episode.question.data_source, episode.goal, episode.scores.em == 1.0, min(max(episode.reward, 0.0), 1.0)
+        )
+
+    def _extras(self) -> dict[str, Any]:
+        episode = self.episode
+        found = episode.gold_found
+        return {
+            "turn": len(episode.turns),
+            "turns_left": self.total_turns - len(episode.turns),
+            "action": episode.kinds[-1] if episode.kinds else "",
+            "query": episode.query,
+            "hits": tuple((hit.id, hit.score) for hit in episode.hits),
+            "n_searches": len(episode.asked),
+            "n_duplicate_queries": len(episode.asked) - len(set(episode.asked)),
+            "n_invalid": episode.n_invalid,
+            "n_valid_searches": episode.n_valid_searches,
+            "answer": episode.answer or "",
+            "em": episode.scores.em,
+            "sub_em": episode.scores.sub_em,
+            "f1": episode.scores.f1,
+            "em_lenient": episode.scores.em_lenient,
+            "gold_found": found,
+            "recall_at_k": sum(found) / len(found) if found else 0.0,
+            "answer_in_context": episode.answer_in_context,
+            "truncated_passages": episode.truncated_passages,
+            "defanged": episode.defanged,
+            "retrieval_error": episode.retrieval_error,
+            "valid_sample": not episode.retrieval_error,
+            "fingerprint": self._fingerprint or self._identify(),
+        }
+
+    def _identify(self) -> str:
+        self._fingerprint = self.retriever.fingerprint
+        return self._fingerprint
+
+    def oracle_action(self) -> str:
+        """The next move of an agent that knows how to take the question apart; see the class."""
+        episode = self.episode
+        plan = episode.question.plan
+        if plan is None:
+            return f"<answer>{episode.question.answers[0]}</answer>"
+        step = next_step(plan, episode.shown, episode.asked)
+        if step is None or (step.query and len(episode.turns) + 1 >= self.total_turns):
+            raise OracleUnavailable(f"{self.task_id}: no search is left and the facts shown do not suffice")
+        return f"<answer>{step.answer}</answer>" if step.answer else f"<search>{step.query}</search>"
+
+    def get_state(self) -> tuple[Any, ...]:
+        """A snapshot: the episode is an immutable value."""
+        return (self.task_id, self._episode, self._running, self._action_valid, self._invalid_reason, self._stop_reason)
+
+    def set_state(self, state: tuple[Any, ...]) -> None:
+        """Continue from a snapshot of `get_state`.
+
+        Raises:
+            InvalidState: It is not one.
+        """
+        if not isinstance(state, tuple) or len(state) != 6 or not isinstance(state[1], Episode | None):
+            raise InvalidState(f"expected a state of SearchQAEnv.get_state(), got {type(state).__name__}")
+        (self.task_id, self._episode, self._running, self._action_valid, self._invalid_reason, self._stop_reason) = (
+            state
+        )
+
+    def render(self) -> str | None:
+        """The transcript so far, when `render_mode="ansi"`."""
+        if self.render_mode != "ansi" or self._episode is None:
+            return None
+        return f"Question: {self._episode.goal}\n{transcript(self._episode.turns)}"
+
+    def close(self) -> None:
+        """Leaves the shared retriever open for other environments of the process."""
+        self._retriever = None
+
+
+def _one_of(argument: str, value: str, known: Sequence[str]) -> str:
+    if value not in known:
+        raise UnknownOption(f"{argument}={value!r}; expected one of {list(known)}.{close_matches(value, known)}")
+    return value

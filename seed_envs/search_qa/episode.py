@@ -1,0 +1,73 @@
+"""The state of one Search QA episode as a value: what was asked, sent, shown and scored. No rule is applied here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from seed_envs.search_qa.answers import NO_SCORES, AnswerScores, contains_answer, normalise
+from seed_envs.search_qa.questions import Question
+from seed_envs.search_qa.retrievers.base import Hit
+from seed_envs.search_qa.scoring import Turn
+
+
+@dataclass(frozen=True)
+class Episode:
+    """An immutable snapshot; every step makes a new one.
+
+    Attributes:
+        question: The question.
+        goal: The question as the prompt shows it.
+        turns: Replies and observations.
+        kinds: What each reply was: search, answer or invalid.
+        query: Query of the last turn, "" if it was no search.
+        hits: Passages of the last turn.
+        shown: All passages shown, in order.
+        asked: All queries that were executed.
+        n_invalid: Invalid replies.
+        n_valid_searches: Replies that count as valid searches.
+        truncated_passages: Passages that did not fit the observation budget.
+        defanged: Passages in which a protocol tag was broken.
+        answer: The scored answer, None while there is none.
+        scores: Its scores.
+        reward: Reward of the episode so far.
+        gold_found: Per hop, whether a passage that states it was shown; empty when the gold passages are unknown.
+        answer_in_context: A normalised gold answer is in a passage that was shown.
+        retrieval_error: Type and message of a failed retrieval, or "".
+    """
+
+    question: Question
+    goal: str
+    turns: tuple[Turn, ...] = ()
+    kinds: tuple[str, ...] = ()
+    query: str = ""
+    hits: tuple[Hit, ...] = ()
+    shown: tuple[Hit, ...] = ()
+    asked: tuple[str, ...] = ()
+    n_invalid: int = 0
+    n_valid_searches: int = 0
+    truncated_passages: int = 0
+    defanged: int = 0
+    answer: str | None = None
+    scores: AnswerScores = NO_SCORES
+    reward: float = 0.0
+    gold_found: tuple[bool, ...] = ()
+    answer_in_context: bool = False
+    retrieval_error: str = ""
+
+    def after(self, **changes: Any) -> Episode:
+        """A copy with changes."""
+        return replace(self, **changes)
+
+    def evidence(self, hits: Sequence[Hit]) -> dict[str, Any]:
+        """The changes that showing passages makes to the evidence fields."""
+        ids = {hit.id for hit in hits}
+        in_context = self.answer_in_context
+        if not in_context:
+            golds = [gold for answer in self.question.answers if (gold := normalise(answer))]
+            in_context = any(contains_answer(hit.contents, golds) for hit in hits)
+        found = tuple(
+            before or not ids.isdisjoint(hop) for before, hop in zip(self.gold_found, self.question.hops, strict=True)
+        )
+        return {"gold_found": found, "answer_in_context": in_context, "shown": self.shown + tuple(hits)}

@@ -1,0 +1,169 @@
+"""Where questions come from: a generated world with its published ids, or files of real questions.
+
+A task id is `{question set}/{split}/{id}`. Published ids of generated worlds are checked in as manifests (seed 0), and
+computed once for other seeds. Nothing here searches except that computation.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Protocol
+
+from seed_envs.data import cache_root
+from seed_envs.errors import UnknownSplit, UnknownTask, close_matches
+from seed_envs.search_qa.knowledge.library import GENERATOR_VERSION, Library, open_library
+from seed_envs.search_qa.knowledge.selection import published
+from seed_envs.search_qa.knowledge.styles import SPLITS, STYLES
+from seed_envs.search_qa.questions import Question
+from seed_envs.tasks import Manifest
+
+COUNTS = {
+    "tiny": {"train": 8, "dev": 1, "test": 2},
+    "default": {"train": 200, "dev": 20, "test": 50},
+    "large": {"train": 400, "dev": 40, "test": 100},
+}
+"""Published questions per style and split."""
+MANIFESTS = resources.files("seed_envs.search_qa") / "manifests"
+
+
+class QuestionSource(Protocol):
+    """Questions by task id."""
+
+    def task_ids(self, split: str) -> Sequence[str]:
+        """The ids of a split in listed order."""
+
+    def question(self, task_id: str) -> Question:
+        """The question of an id; raises UnknownTask."""
+
+
+class GeneratedQuestions:
+    """The questions of a generated world.
+
+    Args:
+        size: "tiny", "default" or "large".
+        seed: Seed of the world.
+    """
+
+    def __init__(self, size: str, seed: int) -> None:
+        self.size, self.seed = size, seed
+        self._manifests: dict[str, Manifest] = {}
+
+    @property
+    def library(self) -> Library:
+        """The world behind the questions."""
+        return open_library(self.size, self.seed)
+
+    def manifest(self, split: str) -> Manifest:
+        """The published ids of a split."""
+        if split not in self._manifests:
+            self._manifests[split] = _load_manifest(self.size, self.seed, split)
+        return self._manifests[split]
+
+    def task_ids(self, split: str) -> Sequence[str]:
+        """See `QuestionSource`."""
+        return self.manifest(split)
+
+    def question(self, task_id: str) -> Question:
+        """See `QuestionSource`."""
+        parts = task_id.split("/")
+        split = parts[1] if len(parts) == 3 and parts[1] in SPLITS else "test"
+        self.manifest(split).check(task_id)
+        question = self.library.maker.question(parts[0], parts[1], int(parts[2]))
+        if question is None:
+            raise UnknownTask(f"task {task_id!r}: the manifest does not fit this generator version")
+        return question
+
+
+def manifest_name(size: str, seed: int, split: str) -> str:
+    """File name of a manifest of generated questions."""
+    return f"generated-{size}-{seed}-{split}.txt"
+
+
+@lru_cache(maxsize=32)
+def _load_manifest(size: str, seed: int, split: str) -> Manifest:
+    name = manifest_name(size, seed, split)
+    with resources.as_file(MANIFESTS / name) as shipped:
+        if shipped.is_file():
+            return Manifest.load(shipped)
+    cached = cache_root() / "search_qa" / "manifests" / f"v{GENERATOR_VERSION}-{name}"
+    if not cached.is_file():
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        temporary = cached.with_suffix(f".{os.getpid()}.tmp")
+        make_manifest(size, seed, split).save(temporary)
+        temporary.rename(cached)
+    return Manifest.load(cached)
+
+
+def make_manifest(size: str, seed: int, split: str) -> Manifest:
+    """Selects the published questions of a split; needs searches, so it takes seconds to minutes."""
+    from seed_envs.search_qa.retrievers.bm25 import BM25Retriever
+
+    library = open_library(size, seed)
+    retriever = BM25Retriever(library.corpus)
+    count = COUNTS[size][split]
+    chosen = [published(library.maker, retriever, style, split, count) for style in STYLES]
+    ids = tuple(question.task_id for questions in chosen for question in questions)
+    meta = {
+        "generator": str(GENERATOR_VERSION),
+        "command": f"python -m seed_envs.search_qa manifests --size {size} --seed {seed}",
+    }
+    return Manifest(f"search_qa/generated-{size}-{seed}/{split}", ids, meta)
+
+
+class ListedQuestions:
+    """Questions that were read from files.
+
+    Args:
+        questions: In evaluation order; task ids must differ.
+        name: For messages.
+    """
+
+    def __init__(self, questions: Sequence[Question], name: str) -> None:
+        self.name = name
+        self._by_id = {question.task_id: question for question in questions}
+        if len(self._by_id) != len(questions):
+            raise UnknownTask(f"{name}: a task id occurs twice")
+        self._ids: dict[str, list[str]] = {split: [] for split in SPLITS}
+        for question in questions:
+            self._ids[question.task_id.split("/")[1]].append(question.task_id)
+
+    def manifest(self, split: str) -> Manifest:
+        """The ids of a split with their hash."""
+        return Manifest(f"{self.name}/{split}", tuple(self.task_ids(split)))
+
+    def task_ids(self, split: str) -> Sequence[str]:
+        """See `QuestionSource`."""
+        ids = self._ids[split]
+        if not ids:
+            filled = [name for name, found in self._ids.items() if found]
+            raise UnknownSplit(f"{self.name} has no {split} questions; it has {filled}")
+        return ids
+
+    def question(self, task_id: str) -> Question:
+        """See `QuestionSource`."""
+        if task_id not in self._by_id:
+            raise UnknownTask(
+                f"task {task_id!r} is not among the {len(self._by_id)} questions of {self.name}."
+                f"{close_matches(task_id, list(self._by_id)[:5000])}"
+            )
+        return self._by_id[task_id]
+
+
+def open_questions(size: str, seed: int, files: str | Path | Sequence[str | Path] | None) -> QuestionSource:
+    """The questions of an environment: from files if given, else generated."""
+    if files is None:
+        return GeneratedQuestions(size, seed)
+    from seed_envs.search_qa.question_files import read_questions
+
+    paths = [files] if isinstance(files, (str, Path)) else list(files)
+    return _listed(tuple(str(path) for path in paths), read_questions)
+
+
+@lru_cache(maxsize=8)
+def _listed(paths: tuple[str, ...], read: object) -> ListedQuestions:
+    questions = [question for path in paths for question in read(path)]  # type: ignore[operator]
+    return ListedQuestions(questions, ", ".join(Path(path).name for path in paths))
