@@ -8,7 +8,7 @@ knows nothing of rewards, step limits or tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from seed_envs.alfworld import texts
@@ -73,6 +73,15 @@ class Engine:
         """
         self.state = state
         self.won = is_won(self.game, state)
+
+    def resume(self, state: State, commands: Sequence[str]) -> None:
+        """Continue from a saved state whose history is known too.
+
+        Args:
+            state: a value read from :attr:`state`.
+            commands: the commands that led there; engines that cannot jump play them again.
+        """
+        self.restore(state)
 
     def admissible(self) -> list[str]:
         """The sorted list of admissible commands, built on first read after a change."""

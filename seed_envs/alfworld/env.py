@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
 
 from seed_envs.alfworld import rendering, texts
 from seed_envs.alfworld.actions import Rules, Wording, admissible
@@ -25,6 +25,9 @@ from seed_envs.alfworld.quirks import Quirks, QuirkSpec
 from seed_envs.alfworld.tasks import PROCEDURAL_SPLITS, SPLITS, TaskSource, matching
 from seed_envs.base import MAX_ACTION_LENGTH, LazyActions, Outcome, SeedEnv, TaskStatus
 from seed_envs.errors import InvalidState, NoTaskMatches, OracleUnavailable, UnknownOption, close_matches
+
+if TYPE_CHECKING:
+    from seed_envs.alfworld.textworld_engine import TextWorldProcess
 
 Opening = Literal["full", "room", "start"]
 _CHOICES: Final[dict[str, tuple[str, ...]]] = {
@@ -53,7 +56,7 @@ class ALFWorldEnv(SeedEnv[str]):
     name: ClassVar[str] = "alfworld"
     splits: ClassVar[tuple[str, ...]] = SPLITS
     option_keys: ClassVar[frozenset[str]] = frozenset({"task_type", "scene"})
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "html"], "render_fps": 4}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "html"], "render_fps": 4}
 
     def __init__(
         self,
@@ -78,7 +81,8 @@ class ALFWorldEnv(SeedEnv[str]):
             if value not in _CHOICES[key]:
                 raise UnknownOption(f"{key}={value!r}; expected one of {list(_CHOICES[key])}.")
         self.rules = Rules(Quirks.resolve(quirks), wording)
-        self.feedback, self.parser, self.opening, self.privileged = feedback, parser, opening, privileged
+        self.engine_name, self.feedback, self.parser, self.opening = engine, feedback, parser, opening
+        self.privileged = privileged
         self.task_types = tuple(_check_type(kind) for kind in task_types)
         self.scenes = tuple(int(scene) for scene in scenes)
         self.knobs = rooms.Knobs.checked(dict(generator or {}))
@@ -88,7 +92,7 @@ class ALFWorldEnv(SeedEnv[str]):
         self._transcript: list[tuple[str, str]] = []
         self._explorer: tuple[Explorer, int] | None = None
         self._command = ""
-        self._goal_line = ""
+        self._process: TextWorldProcess | None = None
         self._filtered: dict[tuple[object, ...], tuple[str, ...]] = {}
 
     # -- tasks -------------------------------------------------------------------------------------------------------
@@ -133,14 +137,27 @@ class ALFWorldEnv(SeedEnv[str]):
         game = self.source.game(task_id)
         engine = self._engine
         if engine is None or engine.game is not game:
-            engine = self._engine = Engine(game, self.rules)
+            engine = self._engine = self._new_engine(game)
             self._planner = None
-            self._goal_line = game.sentence
-        engine.restore(game.start)
         self._command, self._explorer = "", None
-        observation = opening_text(game, self.opening)
+        observation = opening_part(engine.reset(), self.opening)
         self._transcript = [("", observation)]
         return observation
+
+    def _new_engine(self, game: Game) -> Engine:
+        if self.engine_name == "native":
+            return Engine(game, self.rules)
+        from seed_envs.alfworld.textworld_engine import TextWorldEngine, TextWorldProcess
+
+        if self._process is None:
+            self._process = TextWorldProcess()
+        return TextWorldEngine(game, self.source.document(game.game_id), self._process, self.rules)
+
+    def close(self) -> None:
+        """End the child process of ``engine="textworld"``, if there is one."""
+        if self._process is not None:
+            self._process.close()
+            self._process, self._engine = None, None
 
     @property
     def game(self) -> Game:
@@ -182,10 +199,12 @@ class ALFWorldEnv(SeedEnv[str]):
 
     def _status(self) -> TaskStatus:
         engine = self._playing()
-        return TaskStatus(engine.game.goal.task_type, self._goal_line, engine.won, 1.0 if engine.won else 0.0)
+        return TaskStatus(engine.game.goal.task_type, engine.game.sentence, engine.won, 1.0 if engine.won else 0.0)
 
-    def _admissible(self) -> LazyActions:
+    def _admissible(self) -> Sequence[str]:
         engine = self._playing()
+        if self._process is not None:
+            return tuple(engine.admissible())
         game, state, rules = engine.game, engine.state, self.rules
         return LazyActions(lambda: admissible(game, state, rules))
 
@@ -265,7 +284,7 @@ class ALFWorldEnv(SeedEnv[str]):
         if engine is None or self.task_id != state.task_id:
             self._begin(state.task_id, {})
             self.task_id = state.task_id
-        self._playing().restore(state.state)
+        self._playing().resume(state.state, [command for command, _ in state.transcript[1:]])
         self._running = state.running
         self._transcript = list(state.transcript)
         self._explorer = None
@@ -282,19 +301,19 @@ class ALFWorldEnv(SeedEnv[str]):
         return rendering.transcript(self._transcript)
 
 
-def opening_text(game: Game, opening: Opening) -> str:
-    """The first observation.
+def opening_part(text: str, opening: Opening) -> str:
+    """Cut the opening text down.
 
     Args:
-        game: the game.
-        opening: ``full`` (banner, room, goal line), ``room`` (the view of the room), ``start`` (its first sentence).
+        text: banner, view of the room and goal line, separated by blank lines.
+        opening: ``full`` (all of it), ``room`` (the view of the room), ``start`` (the first sentence of that view).
 
     Returns:
-        The text.
+        The part.
     """
     if opening == "full":
-        return texts.opening_text(game)
-    room = texts.opening_text(game, banner=False).rsplit("\n\n", 1)[0]
+        return text
+    room = text.split("\n\n")[1]
     return room if opening == "room" else room.split(". ", 1)[0] + "."
 
 

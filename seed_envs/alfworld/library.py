@@ -215,6 +215,23 @@ def assemble_document(problem: str, sentence: str, walkthrough: Sequence[str], f
     }
 
 
+def with_sentence(grammar: str, sentence: str) -> str:
+    """Put another goal sentence into a grammar.
+
+    Args:
+        grammar: a game file's grammar.
+        sentence: the new goal sentence.
+
+    Returns:
+        The changed grammar.
+    """
+    found = _SENTENCE.search(grammar)
+    if found is None:
+        raise DataInvalid('the grammar holds no goal sentence (\'"task": [{"rhs": "…"}]\')')
+    begin, end = found.span(1)
+    return grammar[:begin] + json.dumps(sentence)[1:-1] + grammar[end:]
+
+
 def _record_id(record: Mapping[str, Any], source: str) -> str:
     parts = [record.get(key) for key in ("split", "task", "trial")]
     if not all(isinstance(part, str) and part and "/" not in part for part in parts):

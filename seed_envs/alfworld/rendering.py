@@ -68,7 +68,7 @@ def room_page(game: Game, state: State, turns: Sequence[tuple[str, str]]) -> str
         f"<style>{_STYLE}</style></head><body><h1>{escape(game.sentence)}</h1>"
         f'<p class="meta">{escape(game.game_id)} · {outcome} · {len(turns) - 1} commands.{middle}</p>'
         f'<div class="bar"><i style="width:{round(100 * rate)}%"></i></div><div class="chips">{chips}</div>'
-        f'<h2>In hand</h2><ul class="items">{held}</ul><h2>Room (one box a place; where the agent stands: outlined)</h2>'
+        f'<h2>In hand</h2><ul class="items">{held}</ul><h2>Room (one box a place, outlined where the agent is)</h2>'
         f'<div class="room">{places}</div><h2>Transcript</h2><pre>{escape(transcript(turns))}</pre></body></html>'
     )
 

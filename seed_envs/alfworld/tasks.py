@@ -18,7 +18,8 @@ from typing import Any, Final
 from seed_envs.alfworld.game import Game
 from seed_envs.alfworld.generator import compact, rooms
 from seed_envs.alfworld.goals import KIND_OF_TYPE
-from seed_envs.alfworld.library import OFFICIAL_SPLITS, Library, open_library
+from seed_envs.alfworld.library import OFFICIAL_SPLITS, Library, open_library, with_sentence
+from seed_envs.alfworld.pddl import Problem, write_problem
 from seed_envs.data import data_dir as find_data
 from seed_envs.errors import DataMissing, UnboundedSplit, UnknownTask, close_matches
 from seed_envs.tasks import Manifest
@@ -172,7 +173,18 @@ class TaskSource:
         Returns:
             ``pddl_domain``, ``grammar``, ``pddl_problem``, ``solvable`` and ``walkthrough``.
         """
-        return self.library().document(task_id)
+        if not task_id.startswith(("procedural/", "compact/")):
+            return self.library().document(task_id)
+        library = self.library()
+        problem, game = generated_problem(task_id)
+        model = library.document(library.ids[0])
+        return {
+            "pddl_domain": model["pddl_domain"],
+            "grammar": with_sentence(model["grammar"], game.sentence),
+            "pddl_problem": write_problem(problem, "generated"),
+            "solvable": True,
+            "walkthrough": list(game.walkthrough),
+        }
 
 
 @lru_cache(maxsize=4096)
@@ -189,6 +201,19 @@ def generated_game(task_id: str) -> Game:
         UnknownTask: for a malformed id.
     """
     return compact.generate(task_id) if task_id.startswith("compact/") else rooms.generate(task_id)
+
+
+def generated_problem(task_id: str) -> tuple[Problem, Game]:
+    """The facts of a generated game, for writing a game file.
+
+    Args:
+        task_id: ``procedural/…`` or ``compact/…``.
+
+    Returns:
+        Facts and compiled game.
+    """
+    make = compact.generate_problem if task_id.startswith("compact/") else rooms.generate_problem
+    return make(task_id)
 
 
 def type_of(task_id: str) -> str:

@@ -24,6 +24,7 @@ from seed_envs.alfworld.generator.builder import Receptacle, Thing, build_proble
 from seed_envs.alfworld.generator.draw import Draw
 from seed_envs.alfworld.goals import SENTENCE_PREFIX, SENTENCES, TASK_TYPES, Goal
 from seed_envs.alfworld.oracle import Planner
+from seed_envs.alfworld.pddl import Problem
 from seed_envs.errors import UnknownTask
 
 PARTS: Final[dict[str, int]] = {"train": 600, "validation": 192, "test": 240}
@@ -156,6 +157,18 @@ def generate(task_id: str) -> Game:
     Raises:
         UnknownTask: for a malformed id.
     """
+    return generate_problem(task_id)[1]
+
+
+def generate_problem(task_id: str) -> tuple[Problem, Game]:
+    """Like :func:`generate`, with the facts beside the game, for writing a game file.
+
+    Args:
+        task_id: see :func:`make_id`.
+
+    Returns:
+        Facts and compiled game.
+    """
     part, seed = parse_id(task_id)
     draw = Draw(task_id)
     kind = list(TASK_TYPES)[seed % len(TASK_TYPES)]
@@ -164,7 +177,7 @@ def generate(task_id: str) -> Game:
     receptacles = [Receptacle(name, place, name in _DOORS) for place, name in enumerate(RECEPTACLES)]
     problem = build_problem(receptacles, things, goal)
     game = compile_game(problem, game_id=task_id)
-    return dataclasses.replace(game, walkthrough=tuple(Planner(game).plan(game.start)))
+    return problem, dataclasses.replace(game, walkthrough=tuple(Planner(game).plan(game.start)))
 
 
 def _draw_things(goal: Goal, draw: Draw) -> list[Thing]:

@@ -198,16 +198,18 @@ def generate(task_id: str) -> Game:
         UnknownTask: for a malformed id.
         NoTaskMatches: when no room of the part allows what the knobs ask for.
     """
-    problem, sentence, plan = _generate(task_id)
-    return compile_game(problem, game_id=task_id, sentence=sentence, walkthrough=plan)
+    return generate_problem(task_id)[1]
 
 
-def generate_problem(task_id: str) -> tuple[Problem, str, list[str]]:
-    """Like :func:`generate`, but returns facts, goal line and plan, for writing a game file."""
-    return _generate(task_id)
+def generate_problem(task_id: str) -> tuple[Problem, Game]:
+    """Like :func:`generate`, with the facts beside the game, for writing a game file.
 
+    Args:
+        task_id: see :func:`make_id`.
 
-def _generate(task_id: str) -> tuple[Problem, str, list[str]]:
+    Returns:
+        Facts and compiled game.
+    """
     part, _, knobs = parse_id(task_id)
     draw = Draw(task_id)
     for _ in range(ATTEMPTS):
@@ -224,7 +226,7 @@ def _generate(task_id: str) -> tuple[Problem, str, list[str]]:
         except OracleUnavailable:
             continue
         if plan:
-            return problem, sentence, plan
+            return problem, dataclasses.replace(game, walkthrough=tuple(plan))
     raise NoTaskMatches(f"task {task_id!r}: no solvable game found in {ATTEMPTS} draws; loosen the knobs {knobs}")
 
 
