@@ -80,7 +80,9 @@ def _term_scores(postings: Postings, start: int, stop: int, weight: float, count
     return np.float32(weight) - np.float32(weight) / (np.float32(1.0) + frequencies * norms)
 
 
-def _dense_hits(postings: Postings, documents: list[NDArray[np.int32]], scores: list[NDArray[np.float32]], k: int) -> Hits:
+def _dense_hits(
+    postings: Postings, documents: list[NDArray[np.int32]], scores: list[NDArray[np.float32]], k: int
+) -> Hits:
     """The best passages by a pass over all of them; sums in double, term by term, as the sparse way does."""
     size = postings.length_codes.shape[0]
     total = np.bincount(np.concatenate(documents), np.concatenate(scores), minlength=size).astype(np.float32)

@@ -26,6 +26,26 @@ class SearchEngine(Protocol):
         ...
 
 
+class OwnBM25:
+    """This package's BM25 over a catalogue.
+
+    Args:
+        products: The catalogue.
+    """
+
+    def __init__(self, products: Sequence[Product]) -> None:
+        from seed_envs.lucene import BM25Index, analyze
+
+        self.index = BM25Index.build(documents(products), ties="id")
+        self._analyze = analyze
+        self._asins = [product.asin for product in products]
+
+    def search(self, query: str, k: int) -> list[tuple[str, float]]:
+        """The best ``k`` (asin, score) pairs, best first."""
+        asins = self._asins
+        return [(asins[hit[0]], hit[1]) for hit in self.index.search_terms(self._analyze(query), k)]
+
+
 class TooManyWords(ValueError):
     """The query has more distinct terms than the engine accepts."""
 
@@ -48,9 +68,7 @@ def build_engine(name: str, products: Sequence[Product], folder: Path | None = N
         DependencyMissing: If the Java engine is not installed.
     """
     if name == "bm25":
-        from seed_envs.lucene import BM25Index
-
-        return BM25Index.build(documents(products), ties="id")
+        return OwnBM25(products)
     if name == "lucene":
         from seed_envs.webshop.lucene_java import JavaLucene
 
