@@ -13,11 +13,11 @@ from math import gcd
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from seed_envs.chat import build_messages
 from seed_envs.profiles import Profile
 from seed_envs.trajectory import Trajectory
-from torch import Tensor
-
 from seed_trainer.encoding import ChatEncoder, TokenIds
 from seed_trainer.rollout import Layout, TurnTokens, tokens_of
 from seed_trainer.skills.prompts import Message

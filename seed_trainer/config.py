@@ -8,40 +8,32 @@ no ratio in front), ``disable_dropout`` True (teacher and student must be the sa
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 from trl import GRPOConfig
 
-from seed_trainer.options import SEEDOptions, parse_skill_source
+from seed_trainer.options import SEEDOptions, option, parse_skill_source
+
+TRL_SAVE_STEPS = 500
+"""TRL's default of ``save_steps``, which means "not set" here."""
 
 
 @dataclass
 class SEEDConfig(SEEDOptions, GRPOConfig):
     """Configuration of :class:`~seed_trainer.trainer.SEEDTrainer`; see the module for changed defaults."""
 
-    beta: float = field(default=0.01, metadata={"help": "Coefficient of the k3 KL to the reference.", "source": "paper"})
-    use_bias_correction_kl: bool = field(
-        default=False, metadata={"help": "Multiply the KL by the ratio (TRL's default; not the paper's).", "source": "paper"}
-    )
-    disable_dropout: bool = field(
-        default=True, metadata={"help": "Teacher and student must be the same deterministic network.", "source": "ours"}
-    )
-    loss_type: str = field(
-        default="dapo", metadata={"help": "Aggregation; dapo is the token mean of the paper.", "source": "paper"}
-    )
-    lr_scheduler_type: str = field(
-        default="constant", metadata={"help": "Learning-rate schedule.", "source": "released"}
-    )
-    num_generations: int | None = field(
-        default=8, metadata={"help": "Episodes per task, N of the paper.", "source": "paper"}
-    )
-    logging_steps: float = field(
-        default=0, metadata={"help": "Optimiser steps between log lines; 0: one line per round.", "source": "ours"}
-    )
-    num_generations_eval: int | None = field(
-        default=1, metadata={"help": "Unused: evaluations play eval_repeats episodes per task.", "source": "ours"}
-    )
+    beta: float = option(0.01, "Coefficient of the k3 KL to the reference.", "paper")
+    use_bias_correction_kl: bool = option(False, "Multiply the KL by the ratio (TRL's default; not the paper's).", "paper")
+    disable_dropout: bool = option(True, "Teacher and student must be the same deterministic network.", "ours")
+    loss_type: str = option("dapo", "Aggregation; dapo is the token mean of the paper.", "paper")
+    lr_scheduler_type: str = option("constant", "Learning-rate schedule.", "released")
+    learning_rate: float = option(1e-6, "Learning rate.", "paper")
+    epsilon: float = option(0.2, "Clip range of the policy ratio.", "paper")
+    temperature: float = option(1.0, "Sampling temperature of training episodes.", "released")
+    num_generations: int | None = option(8, "Episodes per task, N of the paper.", "paper")
+    logging_steps: float = option(0, "Optimiser steps between log lines; 0: one line per round.", "ours")
+    num_generations_eval: int | None = option(1, "Unused: evaluations play eval_repeats episodes per task.", "ours")
 
     def __post_init__(self) -> None:
         """Check the options and their arithmetic.
@@ -57,13 +49,12 @@ class SEEDConfig(SEEDOptions, GRPOConfig):
         self._check_block()
         if per_round:
             self.logging_steps = self.steps_per_round
-        if self.rounds > 0:
+        if self.rounds > 0 and self.max_steps <= 0:
             self.max_steps = self.rounds * self.steps_per_round
         if self.eval_rounds > 0:
             self.eval_strategy, self.do_eval = IntervalStrategy.STEPS, True
             self.eval_steps = self.eval_rounds * self.steps_per_round
-        if self.save_rounds > 0:
-            self.save_strategy = SaveStrategy.STEPS
+        if self.save_rounds > 0 and self.save_strategy == SaveStrategy.STEPS and self.save_steps == TRL_SAVE_STEPS:
             self.save_steps = self.save_rounds * self.steps_per_round
         self._check_schedule()
         if self.top_p < 1.0 or self.top_k or self.min_p or self.repetition_penalty != 1.0:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from accelerate.utils import gather_object
+
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import Trajectory
-
 from seed_trainer.generation import Decoding
 
 EVALUATIONS_FILE = "evaluations.jsonl"
@@ -86,6 +86,15 @@ def compact_record(episode: Trajectory) -> dict[str, Any]:
         "actions": [step.action for step in episode.steps],
         "error": None if episode.error is None else episode.error.message,
     }
+
+
+def read_evaluations(folder: Path) -> list[tuple[int, dict[str, float]]]:
+    """Return step and metrics of every evaluation a run has written."""
+    path = folder / EVALUATIONS_FILE
+    if not path.exists():
+        return []
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [(int(line["step"]), summarise(line["episodes"])) for line in lines]
 
 
 def evaluate_panel(trainer: Any, panel: Any, prefix: str) -> dict[str, float]:

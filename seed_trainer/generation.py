@@ -268,9 +268,7 @@ class CachedSampler:
         last = len(columns) - 1
         for row, length in enumerate(lengths):
             state.seen[row] = state.seen[row] + ids[row][: min(length, last)]
-        return [
-            Sampled(ids[row][:length], values[row][:length]) for row, length in enumerate(lengths)
-        ]
+        return [Sampled(ids[row][:length], values[row][:length]) for row, length in enumerate(lengths)]
 
 
 class EngineSampler:

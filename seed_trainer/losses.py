@@ -108,7 +108,9 @@ def sampled_reverse_kl_BT(logps_BT: Tensor, teacher_logps_BT: Tensor) -> Tensor:
     return -shift_BT(teacher_logps_BT, logps_BT) * logps_BT
 
 
-def jsd_BT(student_logits_BTV: Tensor, teacher_logits_BTV: Tensor, mix: float = 0.5, top_k: int | None = None) -> Tensor:
+def jsd_BT(
+    student_logits_BTV: Tensor, teacher_logits_BTV: Tensor, mix: float = 0.5, top_k: int | None = None
+) -> Tensor:
     """Return the generalised Jensen-Shannon divergence over the vocabulary per token (OPSD).
 
     ``mix = 0``: KL(T || S); ``mix = 1``: KL(S || T); otherwise ``mix KL(T || M) + (1 - mix) KL(S || M)`` with

@@ -180,7 +180,9 @@ def log_tokens(trainer: Any, rows: Sequence[Row]) -> None:
     trainer.state.num_input_tokens_seen += int(trainer.accelerator.gather(count).sum())
     trainer._metrics["train"]["num_tokens"] = [trainer.state.num_input_tokens_seen]
     lengths = [float(sum(row.mask)) for row in rows if not row.filler]
-    append_metrics(trainer, {"completions/mean_length": _mean(lengths), "completions/max_length": max(lengths, default=math.nan)})
+    append_metrics(
+        trainer, {"completions/mean_length": _mean(lengths), "completions/max_length": max(lengths, default=math.nan)}
+    )
 
 
 def gate_metrics(scores: Scores, gates: Tensor, success_B: Tensor, beta: float) -> dict[str, float]:
@@ -236,7 +238,10 @@ def proxy_metrics(scores: Scores, gates: Tensor, batch: Mapping[str, Any]) -> di
     outcome = [won[key] for key in keys]
     values = [gate[key] for key in keys]
     groups = [int(key) for key in keys]
-    return {"align/auc": auc(values, outcome), "align/correlation": within_group_correlation(values, outcome, [0] * len(groups))}
+    return {
+        "align/auc": auc(values, outcome),
+        "align/correlation": within_group_correlation(values, outcome, [0] * len(groups)),
+    }
 
 
 def log_distillation(trainer: Any, scores: Scores, gates: Tensor, opd: Tensor, batch: Mapping[str, Any]) -> None:

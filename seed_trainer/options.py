@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
@@ -28,8 +29,14 @@ _WITH_AGE = {"stale", "stale_text"}
 
 
 def option(default: Any, help: str, source: str = "ours") -> Any:
-    """Return a dataclass field with a help line and the origin of its default (paper, released or ours)."""
-    return field(default=default, metadata={"help": help, "source": source})
+    """Return a dataclass field whose help line ends with the origin of its default: paper, released or ours."""
+    return field(default=default, metadata={"help": f"{help} [{source}]"})
+
+
+def source_of(metadata: Mapping[str, Any]) -> str:
+    """Return the origin that :func:`option` put into a help line; ``trl`` for fields of other libraries."""
+    match = re.search(r"\[(paper|released|ours)\]$", str(metadata.get("help", "")))
+    return match.group(1) if match else "trl"
 
 
 @dataclass(frozen=True)
@@ -70,9 +77,11 @@ class SEEDOptions:
     rollout_engine: Literal["auto", "cached", "trl"] = option(
         "auto", "Who samples: our cached loop (text, in process) or TRL's generation (vLLM, images)."
     )
-    rounds: int = option(-1, "Number of rounds (rollouts); if positive, sets max_steps to rounds x steps per round.")
+    rounds: int = option(
+        150, "Number of rounds; sets max_steps unless that is given. Negative: num_train_epochs decides.", "paper"
+    )
     eval_rounds: int = option(0, "Rounds between evaluations of the panel (0: TRL's eval_strategy decides).")
-    save_rounds: int = option(0, "Rounds between checkpoints (0: TRL's save_strategy decides).")
+    save_rounds: int = option(10, "Rounds between checkpoints, unless save_steps or save_strategy is given.")
     max_turn_length: int = option(512, "Length limit of one reply.", "paper")
     max_prompt_length: int = option(
         4096, "Length limit of a prompt; the oldest history is cut, never skill, task or observation.", "paper"
@@ -98,7 +107,9 @@ class SEEDOptions:
         "gated", "Distillation term: SEED's gated one, sampled reverse KL, full-vocabulary JSD, or Skill-SD.", "paper"
     )
     opd_gate: Literal["gap", "entropy", "soft_or", "constant", "centered"] = option(
-        "gap", "Gate: sigmoid(beta D) (SEED), SDAR's entropy or soft_or, constant 0.5, or gap minus a baseline.", "paper"
+        "gap",
+        "Gate: sigmoid(beta D) (SEED), SDAR's entropy or soft_or, constant 0.5, or gap minus a baseline.",
+        "paper",
     )
     opd_gate_beta: float = option(5.0, "Sharpness beta of the gate.", "paper")
     opd_gate_schedule: Literal["constant", "linear", "cosine"] = option(
@@ -179,6 +190,9 @@ class SEEDOptions:
 
 def _choices(annotation: str) -> list[str]:
     match = re.fullmatch(r"Literal\[(.*)\]", annotation)
-    return re.findall(r"\"([^\"]+)\"|'([^']+)'", match.group(1)) and [
-        first or second for first, second in re.findall(r"\"([^\"]+)\"|'([^']+)'", match.group(1))
-    ] if match else []
+    return (
+        re.findall(r"\"([^\"]+)\"|'([^']+)'", match.group(1))
+        and [first or second for first, second in re.findall(r"\"([^\"]+)\"|'([^']+)'", match.group(1))]
+        if match
+        else []
+    )

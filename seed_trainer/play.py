@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import gymnasium as gym
+
 from seed_envs.profiles import Profile
 from seed_envs.rollout import Policy, rollout
 from seed_envs.tasks import TaskSpec

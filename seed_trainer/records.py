@@ -67,7 +67,9 @@ class EpisodeRecorder:
             length = int(part["completion_mask"][at].sum())
             mask = part["tool_mask"][at, :length] if "tool_mask" in part else part["completion_mask"][at, :length]
             entry: dict[str, Any] = {
-                "tokens": [trainer._tokenizer.decode([token]) for token in part["completion_ids"][at, :length].tolist()],
+                "tokens": [
+                    trainer._tokenizer.decode([token]) for token in part["completion_ids"][at, :length].tolist()
+                ],
                 "mask": mask.tolist(),
                 "student": [round(value, 4) for value in student[at, :length].tolist()],
             }

@@ -15,7 +15,6 @@ from seed_envs.chat import build_messages
 from seed_envs.profiles import Profile, TurnContext
 from seed_envs.rollout import Reply, Request
 from seed_envs.trajectory import EpisodeError, StopReason, Trajectory
-
 from seed_trainer.encoding import ChatEncoder, TokenIds, images_of
 from seed_trainer.generation import Decoding, Sampler
 from seed_trainer.skills.prompts import Message

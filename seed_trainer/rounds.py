@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
-from seed_envs.trajectory import Trajectory
 from torch import Tensor
 
+from seed_envs.trajectory import Trajectory
 from seed_trainer.advantages import (
     discounted_returns,
     gigpo_step_advantages_S,
@@ -53,17 +53,14 @@ class Block:
         """Return for every episode whether its skill takes part (m of the paper)."""
         wanted = {"all": (True, False), "success": (True,), "failure": (False,)}[outcomes]
         return [
-            skill.valid and episode.success in wanted
-            for skill, episode in zip(self.skills, self.episodes, strict=True)
+            skill.valid and episode.success in wanted for skill, episode in zip(self.skills, self.episodes, strict=True)
         ]
 
 
 def episode_advantages_N(block: Block, options: SEEDOptions) -> Tensor:
     """Return one advantage per episode; an episode ended by a fault counts neither for itself nor for its group."""
     returns = [
-        penalised_return(
-            episode.total_reward, _invalid_steps(episode), episode.num_steps, options.adv_invalid_penalty
-        )
+        penalised_return(episode.total_reward, _invalid_steps(episode), episode.num_steps, options.adv_invalid_penalty)
         for episode in block.episodes
     ]
     advantages = []

@@ -80,7 +80,9 @@ class WeightHistory:
         folder = folder / FOLDER
         folder.mkdir(parents=True, exist_ok=True)
         for round_index, copy in self.rounds.items():
-            save_file({name: tensor.cpu() for name, tensor in copy.items()}, folder / f"round-{round_index}.safetensors")
+            save_file(
+                {name: tensor.cpu() for name, tensor in copy.items()}, folder / f"round-{round_index}.safetensors"
+            )
         (folder / "skills.json").write_text(json.dumps(memory.skills), encoding="utf-8")
 
     def load(self, folder: Path, memory: SkillMemory, device: torch.device) -> None:

@@ -77,7 +77,11 @@ def student_inputs(batch: dict[str, Any]) -> dict[str, Any]:
         "input_ids": torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
         "attention_mask": torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1),
         "logits_to_keep": batch["completion_ids"].size(1),
-        **{key: batch[key] for key in (*IMAGE_KEYS, "mm_token_type_ids", "token_type_ids") if batch.get(key) is not None},
+        **{
+            key: batch[key]
+            for key in (*IMAGE_KEYS, "mm_token_type_ids", "token_type_ids")
+            if batch.get(key) is not None
+        },
     }
 
 

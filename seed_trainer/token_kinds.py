@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seed_envs.profiles import ActionFormat
-
 from seed_trainer.batches import Row
 from seed_trainer.encoding import ChatEncoder, TokenIds
 
@@ -36,7 +35,11 @@ def token_flags(rows: Sequence[Row], form: ActionFormat, encoder: ChatEncoder, k
     for row in rows:
         flag = [0] * len(row.completion_ids)
         for step in sorted(set(row.turn_of)):
-            where = [i for i, (turn, sampled) in enumerate(zip(row.turn_of, row.mask, strict=True)) if turn == step and sampled]
+            where = [
+                i
+                for i, (turn, sampled) in enumerate(zip(row.turn_of, row.mask, strict=True))
+                if turn == step and sampled
+            ]
             start = action_start([row.completion_ids[i] for i in where], form, encoder)
             chosen = where[start:] if kind == "action" else where[:start]
             for index in chosen:

@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 import torch
 from datasets import Dataset
-from seed_envs.profiles import Profile
-from seed_envs.trajectory import Trajectory
 from torch import Tensor
 from transformers import ProgressCallback, Trainer, TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from trl import GRPOTrainer
 from trl.models.utils import disable_gradient_checkpointing, unwrap_model_for_generation
 
+from seed_envs.profiles import Profile
+from seed_envs.trajectory import Trajectory
 from seed_trainer import losses, measures, schedules
 from seed_trainer.batches import add_teacher_prompts, aggregate_like, build_rows, filler_target, pad_right, with_fillers
 from seed_trainer.callbacks import SuccessProgress, default_callbacks
@@ -344,9 +344,7 @@ class SEEDTrainer(GRPOTrainer):
             [],
         )
 
-    def _calculate_rewards(
-        self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any
-    ) -> Tensor:
+    def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Tensor:
         returns = self._current.returns_N[[row.episode for row in self._current.rows]]
         gathered: Tensor = self.accelerator.gather(returns[:, None].to(self.accelerator.device))
         return gathered
@@ -403,7 +401,9 @@ class SEEDTrainer(GRPOTrainer):
     @property
     def gate_beta(self) -> float:
         """Sharpness of the gate in this round."""
-        return schedules.gate_beta(self.args, self.round_index, max(1, self.state.max_steps // self.args.steps_per_round))
+        return schedules.gate_beta(
+            self.args, self.round_index, max(1, self.state.max_steps // self.args.steps_per_round)
+        )
 
     @property
     def _teaches(self) -> bool:
@@ -472,4 +472,3 @@ class SEEDTrainer(GRPOTrainer):
     def _seed(self, purpose: int) -> None:
         """Seed sampling from run seed, process, round and purpose, so that resuming repeats it exactly."""
         self.generator.manual_seed(int(self._rng(purpose).integers(2**62)))
-

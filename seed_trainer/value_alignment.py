@@ -23,7 +23,7 @@ def auc(scores: Sequence[float], outcomes: Sequence[float]) -> float:
     lost = np.array([s for s, o in zip(scores, outcomes, strict=True) if o <= 0])
     if not len(won) or not len(lost):
         return math.nan
-    return float(((won[:, None] > lost).mean() + 0.5 * (won[:, None] == lost).mean()))
+    return float((won[:, None] > lost).mean() + 0.5 * (won[:, None] == lost).mean())
 
 
 def within_group_correlation(scores: Sequence[float], outcomes: Sequence[float], groups: Sequence[int]) -> float:
@@ -70,7 +70,9 @@ def state_covariances(outcomes_SKM: Array, gates_SKM: Array) -> tuple[Array, Arr
         ValueError: Unless there are at least two responses and two continuations.
     """
     if outcomes_SKM.shape != gates_SKM.shape or outcomes_SKM.ndim != 3 or min(outcomes_SKM.shape[1:]) < 2:
-        raise ValueError(f"expected two equal (S, K >= 2, M >= 2) arrays, got {outcomes_SKM.shape} and {gates_SKM.shape}")
+        raise ValueError(
+            f"expected two equal (S, K >= 2, M >= 2) arrays, got {outcomes_SKM.shape} and {gates_SKM.shape}"
+        )
     half = outcomes_SKM.shape[2] // 2
     parts = [(slice(0, half), slice(half, None)), (slice(half, None), slice(0, half))]
 
@@ -79,9 +81,7 @@ def state_covariances(outcomes_SKM: Array, gates_SKM: Array) -> tuple[Array, Arr
         result: Array = centred.sum(1) / (first_SK.shape[1] - 1)
         return result
 
-    crossed = np.mean(
-        [covariance(outcomes_SKM[:, :, a].mean(2), gates_SKM[:, :, b].mean(2)) for a, b in parts], axis=0
-    )
+    crossed = np.mean([covariance(outcomes_SKM[:, :, a].mean(2), gates_SKM[:, :, b].mean(2)) for a, b in parts], axis=0)
     return crossed, covariance(outcomes_SKM.mean(2), gates_SKM.mean(2))
 
 

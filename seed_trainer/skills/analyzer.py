@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from seed_envs.chat import build_messages
 from seed_envs.profiles import Profile
 from seed_envs.trajectory import Trajectory
-
 from seed_trainer.encoding import ChatEncoder, TokenIds, images_of
 from seed_trainer.generation import Decoding, Sampler
 from seed_trainer.options import SEEDOptions

@@ -31,7 +31,9 @@ class SkillLibrary:
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise ValueError(f"skill_library={str(path)!r} does not exist; `seed-train data --library` writes one") from None
+            raise ValueError(
+                f"skill_library={str(path)!r} does not exist; `seed-train data --library` writes one"
+            ) from None
         except json.JSONDecodeError as error:
             raise ValueError(f"skill_library={str(path)!r} is not JSON: {error}") from None
         types = record.get("task_types", {}) if isinstance(record, dict) else None

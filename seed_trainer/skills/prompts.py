@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 from seed_envs.chat import defuse
 from seed_envs.trajectory import Step, Trajectory
-
 from seed_trainer.skills.parsing import SKILL_FIELD, HindsightSkill, parse_json_skill, parse_plain_skill
 
 Message = dict[str, Any]

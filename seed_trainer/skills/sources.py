@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from seed_envs.trajectory import Trajectory
 
+from seed_envs.trajectory import Trajectory
 from seed_trainer.options import SkillSource
 from seed_trainer.skills.library import SkillLibrary
 from seed_trainer.skills.parsing import HindsightSkill
@@ -63,7 +63,9 @@ def _shuffle_within(size: int, rng: np.random.Generator) -> list[int]:
             return [int(index) for index in order]
 
 
-def _lend(own: Sequence[HindsightSkill], donors: Sequence[int], context: SkillContext, name: str) -> list[HindsightSkill]:
+def _lend(
+    own: Sequence[HindsightSkill], donors: Sequence[int], context: SkillContext, name: str
+) -> list[HindsightSkill]:
     result = []
     for index, donor in enumerate(donors):
         skill = own[donor]

@@ -29,16 +29,16 @@ class Schedule:
         weight_decay: AdamW's.
     """
 
-    epochs: float = 2.0
-    batch_tokens: int = 12_000
-    learning_rate: float = 3e-3
+    epochs: float = 1.0
+    batch_tokens: int = 4_000
+    learning_rate: float = 4e-3
     warmup: float = 0.05
     weight_decay: float = 0.01
 
 
 def batches(samples: Sequence[Sample], batch_tokens: int, rng: random.Random) -> list[list[Sample]]:
     """Cut one pass into batches of similar length, in random order."""
-    order = sorted(samples, key=lambda sample: (len(sample.ids) + rng.random() * 16))
+    order = sorted(samples, key=lambda sample: len(sample.ids) + rng.random() * 16)
     cut: list[list[Sample]] = []
     current: list[Sample] = []
     for sample in order:

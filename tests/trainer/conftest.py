@@ -12,13 +12,13 @@ import gymnasium as gym
 import pytest
 import torch
 from datasets import Dataset
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
 from seed_envs.base import Outcome, SeedEnv, TaskStatus
 from seed_envs.profiles import Profile, PromptTemplate
 from seed_envs.wrappers import HistoryWindow, Prompt
 from seed_envs.wrappers.actions import ParseAction
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
 from seed_trainer.config import SEEDConfig
 from seed_trainer.trainer import SEEDTrainer
 

@@ -125,9 +125,7 @@ def test_worked_trace() -> None:
     gates = losses.gate_BT(shift, 5.0)
     close(gates, [[0.524979, 0.075858, 0.000553]])
     close(gates * shift, [[0.010500, -0.037929, -0.000829]])
-    loss = losses.aggregate(
-        losses.gated_distillation_BT(logps, TRACE_T, gates), torch.ones(1, 3), torch.tensor(3.0)
-    )
+    loss = losses.aggregate(losses.gated_distillation_BT(logps, TRACE_T, gates), torch.ones(1, 3), torch.tensor(3.0))
     close(loss, -0.009420)
     (gradient,) = torch.autograd.grad(loss, logps)
     close(gradient, [[-0.174993, -0.025286, -0.000184]])
@@ -174,9 +172,7 @@ def test_policy_loss_detaches_old_and_advantage() -> None:
     close(new.grad, -1.0)
 
 
-@pytest.mark.parametrize(
-    ("difference", "expected"), [(0.0, 0.0), (0.1, 0.005171), (-0.1, 0.004837), (1.0, 0.718282)]
-)
+@pytest.mark.parametrize(("difference", "expected"), [(0.0, 0.0), (0.1, 0.005171), (-0.1, 0.004837), (1.0, 0.718282)])
 def test_k3_numbers(difference: float, expected: float) -> None:
     close(losses.k3_BT(torch.tensor([[difference]], dtype=torch.float64), torch.zeros(1, 1)), expected)
 
@@ -188,9 +184,7 @@ def test_skill_sd_numbers_and_gradient() -> None:
     close(value, 0.271297)
     (gradient,) = torch.autograd.grad(value.sum(), logps)
     close(gradient, -0.732842)
-    close(
-        gradient, finite_difference(lambda l: losses.skill_sd_BT(l, teacher, old).sum(), logps.detach()), atol=1e-8
-    )
+    close(gradient, finite_difference(lambda l: losses.skill_sd_BT(l, teacher, old).sum(), logps.detach()), atol=1e-8)
 
 
 @pytest.mark.parametrize(

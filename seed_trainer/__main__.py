@@ -1,0 +1,7 @@
+"""``python -m seed_trainer`` is ``seed-train``."""
+
+import sys
+
+from seed_trainer.cli import main
+
+sys.exit(main())

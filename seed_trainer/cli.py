@@ -1,0 +1,86 @@
+"""``seed-train``: one table of commands, each imported only when it runs."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "data": ("seed_trainer.commands.data", "play episodes and write hindsight skills about them (stage 1 data)"),
+    "sft": ("seed_trainer.commands.sft", "train the policy to act and to analyse (stage 1)"),
+    "rl": ("seed_trainer.commands.rl", "train with SEED, GRPO or a relative (stage 2)"),
+    "report": ("seed_trainer.commands.report", "one HTML page about one or more runs"),
+    "inspect": (
+        "seed_trainer.commands.inspect",
+        "show the prompts of a configuration: student, teacher, analyzer",
+    ),
+    "align": ("seed_trainer.commands.align", "measure value alignment (Eq. 8) by continuing from restored states"),
+    "doctor": ("seed_trainer.commands.doctor", "check this installation"),
+    "make-tiny": ("seed_trainer.tiny.cli", "build the embedded tiny policy from scratch"),
+    "quickstart": ("seed_trainer.quickstart.cli", "both stages on the embedded problem, in minutes on a CPU"),
+}
+"""Every command: the module whose ``main(argv)`` runs it, and its help line."""
+
+
+def usage() -> str:
+    """Return the help text."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {help_line}" for name, (module, help_line) in COMMANDS.items() if _exists(module)]
+    return (
+        "usage: seed-train COMMAND [--config FILE_OR_NAME] [--field value ...]\n\n"
+        + "\n".join(lines)
+        + "\n\nseed-train COMMAND --help shows the options of a command.\n\nexamples:\n"
+        "  seed-train rl --config quickstart --dry_run\n"
+        "  seed-train rl --config quickstart --method grpo --output_dir runs/grpo\n"
+        "  seed-train report runs/seed runs/grpo --output report.html"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; user errors become one line on stderr and exit code 2."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0
+    if arguments[0] == "--version":
+        from seed_envs import __version__
+
+        print(__version__)
+        return 0
+    name, rest = arguments[0], arguments[1:]
+    if name not in COMMANDS:
+        close = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        print(f"seed-train: unknown command {name!r}, expected one of {', '.join(COMMANDS)}.{hint}", file=sys.stderr)
+        return 2
+    try:
+        return int(importlib.import_module(COMMANDS[name][0]).main(rest) or 0)
+    except UserError as error:
+        print(f"seed-train {name}: {error}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] == "seed_trainer":
+            raise
+        print(
+            f"seed-train {name}: package {error.name!r} is missing; run: pip install 'seed-envs[train]'",
+            file=sys.stderr,
+        )
+        return 2
+
+
+class UserError(ValueError):
+    """Bad input: the message says what came, what was expected and what to run."""
+
+
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

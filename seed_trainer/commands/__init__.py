@@ -1,0 +1,1 @@
+"""The commands of ``seed-train``; one module each, with ``main(argv)``."""

@@ -1,0 +1,258 @@
+"""``seed-train rl``: stage 2, with SEED or a relative."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from seed_trainer.arguments import SEEDScriptArguments
+from seed_trainer.cli import UserError
+from seed_trainer.options import SEEDOptions
+from seed_trainer.presets import METHODS, RECIPES
+from seed_trainer.resolve import LATEST, Resolved, config_names, resolve
+
+BUILTIN = "builtin/"
+
+
+def help_text() -> str:
+    """Return the help: our fields; TRL's are all accepted too."""
+    lines = [
+        "usage: seed-train rl [--config FILE_OR_NAME] [--recipe NAME] [--method NAME] [--field value ...]",
+        "",
+        f"configs: {', '.join(config_names())}",
+        f"methods: {', '.join(METHODS)}",
+        f"recipes: {', '.join(RECIPES)}",
+        "",
+        "Every field of TRL's GRPOConfig and ModelConfig is accepted too (learning_rate, use_vllm, use_peft, ...).",
+        "",
+    ]
+    for part in (SEEDScriptArguments, SEEDOptions):
+        lines.append(f"{part.__name__}:")
+        for item in dataclasses.fields(part):
+            default = item.default if item.default not in ("", None) else "-"
+            lines.append(f"  --{item.name} ({default}): {item.metadata['help']}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command."""
+    if any(argument in ("-h", "--help") for argument in argv):
+        print(help_text())
+        return 0
+    from trl import ModelConfig
+
+    from seed_trainer.config import SEEDConfig
+
+    resolved = resolve(argv, [SEEDScriptArguments, SEEDConfig, ModelConfig], "Stage 2: train on episodes.")
+    script, args, _ = resolved.parts
+    if script.accelerate_config:
+        return _launch(script.accelerate_config, argv)
+    if not args.output_dir or args.output_dir == "trainer_output":
+        raise UserError("set output_dir: --output_dir runs/NAME")
+    return run(resolved)
+
+
+def run(resolved: Resolved) -> int:
+    """Train or evaluate what was resolved."""
+    script, args, _ = resolved.parts
+    make_env, profile = environment(script)
+    train, panel = datasets(script, make_env)
+    if script.dry_run:
+        _print_dry_run(resolved, len(train))
+        return 0
+    trainer = build_trainer(resolved, make_env, profile, train, panel)
+    if trainer.is_world_process_zero():
+        write_run(resolved)
+    if not METHODS[script.method].trains:
+        print(json.dumps(trainer.evaluate(), indent=2))
+        return 0
+    trainer.train(resume_from_checkpoint=checkpoint(args))
+    trainer.save_model()
+    trainer.processing_class.save_pretrained(args.output_dir)
+    if panel is not None and trainer.is_world_process_zero():
+        print(_summary(Path(args.output_dir)))
+    if args.push_to_hub:
+        trainer.push_to_hub()
+    trainer.player.close()
+    trainer.end()
+    return 0
+
+
+def environment(script: Any) -> tuple[Any, Any]:
+    """Return the factory of agent environments and their profile.
+
+    Raises:
+        UserError: For unknown ids, profiles or arguments, and missing data.
+    """
+    import seed_envs
+    from seed_envs.errors import SeedEnvsError
+
+    make_env = functools.partial(
+        seed_envs.make_agent_env, script.env_id, script.env_profile, script.env_max_steps or None, **script.kwargs
+    )
+    try:
+        profile = seed_envs.get_profile(script.env_id, script.env_profile)
+        make_env().close()
+    except (SeedEnvsError, TypeError, ValueError) as error:
+        raise UserError(str(error)) from None
+    return make_env, profile
+
+
+def datasets(script: Any, make_env: Any) -> tuple[Any, Any]:
+    """Return the training tasks and the evaluation panel (or None)."""
+    from seed_trainer.tasks import as_dataset, manifest_rows, split_rows
+
+    env = make_env()
+    try:
+        split = script.train_split or env.unwrapped.split
+        train = as_dataset(split_rows(env, split, script.train_tasks, "train_tasks"))
+        panel = None
+        if script.eval_manifest:
+            panel = as_dataset(manifest_rows(script.eval_manifest, script.eval_split))
+        elif script.eval_split:
+            panel = as_dataset(split_rows(env, script.eval_split, script.eval_tasks, "eval_tasks"))
+    finally:
+        env.close()
+    return train, panel
+
+
+def resolve_model(name: str | None) -> str:
+    """Return the path or hub name of a model; ``builtin/NAME`` is a model shipped with this package.
+
+    Raises:
+        UserError: If no model is given or a shipped one does not exist.
+    """
+    if not name:
+        raise UserError("set model_name_or_path: a folder, a hub name, or builtin/NAME for a shipped model")
+    if not name.startswith(BUILTIN):
+        return name
+    folder = Path(__file__).parent.parent / "tiny" / "models"
+    path = folder / name.removeprefix(BUILTIN)
+    if not path.is_dir():
+        known = sorted(f"{BUILTIN}{item.name}" for item in folder.iterdir() if item.is_dir()) if folder.is_dir() else []
+        raise UserError(f"model {name!r} is not shipped, expected one of {known}")
+    return str(path)
+
+
+def build_trainer(resolved: Resolved, make_env: Any, profile: Any, train: Any, panel: Any) -> Any:
+    """Return the trainer of a resolved configuration."""
+    from trl import get_peft_config, get_quantization_config
+
+    from seed_trainer.trainer import SEEDTrainer
+
+    script, args, model_args = resolved.parts
+    name = script.base_model if script.start_from == "base" else model_args.model_name_or_path
+    if script.start_from not in ("sft", "base"):
+        raise UserError(f"start_from={script.start_from!r}, expected sft or base")
+    args.model_init_kwargs = {
+        **(args.model_init_kwargs or {}),
+        "revision": model_args.model_revision,
+        "attn_implementation": model_args.attn_implementation,
+        "dtype": model_args.dtype,
+    }
+    try:
+        return SEEDTrainer(
+            model=resolve_model(name),
+            args=args,
+            make_env=make_env,
+            profile=profile,
+            env_id=script.env_id,
+            train_dataset=train,
+            eval_dataset=panel,
+            peft_config=get_peft_config(model_args),
+            quantization_config=get_quantization_config(model_args),
+        )
+    except ValueError as error:
+        raise UserError(str(error)) from error
+
+
+def checkpoint(args: Any) -> str | None:
+    """Return the checkpoint to resume from, or None.
+
+    Raises:
+        UserError: If the latest one is asked for and there is none.
+    """
+    wanted = args.resume_from_checkpoint
+    if wanted in (None, "", "false", "False"):
+        return None
+    if wanted not in (LATEST, "true", "True"):
+        if not Path(wanted).is_dir():
+            raise UserError(f"resume_from_checkpoint={wanted!r} is not a folder")
+        return str(wanted)
+    from transformers.trainer_utils import get_last_checkpoint
+
+    latest = get_last_checkpoint(args.output_dir) if Path(args.output_dir).is_dir() else None
+    if latest is None:
+        raise UserError(f"no checkpoint to resume from in {args.output_dir!r}")
+    return str(latest)
+
+
+def write_run(resolved: Resolved) -> None:
+    """Write ``config.json``: every resolved value, its origin, and the versions it ran with."""
+    from importlib.metadata import version
+
+    script, args, model_args = resolved.parts
+    names = ("seed-envs", "torch", "transformers", "trl", "gymnasium")
+    record = {
+        "command": ["seed-train", "rl", *sys.argv[2:]] if "seed-train" in sys.argv[0] else sys.argv,
+        "script": dataclasses.asdict(script),
+        "training": args.to_dict(),
+        "model": {key: str(value) for key, value in vars(model_args).items()},
+        "origin": resolved.origin,
+        "versions": {name: _version(version, name) for name in names},
+    }
+    folder = Path(args.output_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(record, indent=2, default=str) + "\n", encoding="utf-8")
+
+
+def _version(version: Any, name: str) -> str:
+    from importlib.metadata import PackageNotFoundError
+
+    try:
+        return str(version(name))
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _print_dry_run(resolved: Resolved, tasks: int) -> None:
+    from seed_trainer.dry_run import arithmetic, resolved_rows, table
+
+    print(table(resolved_rows(resolved), ("field", "value", "from")))
+    print()
+    print(table(arithmetic(resolved.parts[1], tasks), ("quantity", "value")))
+
+
+def _summary(folder: Path) -> str:
+    from seed_trainer.dry_run import table
+    from seed_trainer.evaluation import read_evaluations
+
+    rows = []
+    for step, metrics in read_evaluations(folder):
+        interval = f"{metrics['eval_success_low']:.3f} to {metrics['eval_success_high']:.3f}"
+        share, turns = f"{metrics['eval_success']:.3f}", f"{metrics['eval_turns']:.1f}"
+        rows.append((str(step), share, interval, turns, f"{metrics['eval_episodes']:.0f}"))
+    shown = table(rows, ("step", "success", "95 % interval", "turns", "episodes")) if rows else "no evaluation was run"
+    return f"\n{shown}\n\nrun folder: {folder}"
+
+
+def _launch(config: str, argv: Sequence[str]) -> int:
+    """Run the same command through ``accelerate launch``."""
+    from importlib import resources
+
+    from accelerate.commands.launch import launch_command, launch_command_parser
+
+    shipped = resources.files("trl") / "accelerate_configs" / f"{config}.yaml"
+    path = str(shipped) if shipped.is_file() else config
+    if not Path(path).is_file():
+        raise UserError(f"accelerate_config={config!r} is neither a file nor a configuration shipped with TRL")
+    rest = [argument for argument in argv if not argument.startswith("--accelerate_config")]
+    rest = [argument for argument in rest if argument != config]
+    launch_command(launch_command_parser().parse_args(["--config_file", path, "--module", "seed_trainer", "rl", *rest]))
+    return 0

@@ -1,0 +1,91 @@
+"""What ``--dry_run`` prints: every resolved value with its origin, and the arithmetic of a round."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from seed_trainer.arguments import SEEDScriptArguments
+from seed_trainer.config import SEEDConfig
+from seed_trainer.options import SEEDOptions
+from seed_trainer.resolve import Resolved, default_source
+
+SHOWN_TRL_FIELDS = (
+    "output_dir",
+    "seed",
+    "learning_rate",
+    "lr_scheduler_type",
+    "warmup_steps",
+    "max_grad_norm",
+    "beta",
+    "epsilon",
+    "delta",
+    "entropy_coef",
+    "loss_type",
+    "temperature",
+    "num_generations",
+    "per_device_train_batch_size",
+    "steps_per_generation",
+    "gradient_accumulation_steps",
+    "num_iterations",
+    "max_steps",
+    "logging_steps",
+    "eval_strategy",
+    "save_strategy",
+    "use_vllm",
+    "bf16",
+    "gradient_checkpointing",
+    "disable_dropout",
+    "use_bias_correction_kl",
+    "report_to",
+    "resume_from_checkpoint",
+)
+
+
+def resolved_rows(resolved: Resolved) -> list[tuple[str, str, str]]:
+    """Return (field, value, origin) of every field of ours, the TRL fields that matter, and every field that was set."""
+    ours = {item.name for item in dataclasses.fields(SEEDOptions)} | {
+        item.name for item in dataclasses.fields(SEEDScriptArguments)
+    }
+    rows = []
+    for part in resolved.parts:
+        for item in dataclasses.fields(part):
+            if item.name in ours or item.name in SHOWN_TRL_FIELDS or item.name in resolved.origin:
+                origin = resolved.origin.get(item.name, default_source(item))
+                rows.append((item.name, _text(getattr(part, item.name)), origin))
+    return rows
+
+
+def _text(value: Any) -> str:
+    return str(getattr(value, "value", value))
+
+
+def table(rows: Sequence[tuple[str, ...]], header: tuple[str, ...]) -> str:
+    """Return a Markdown table."""
+    widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
+    line = lambda row: "| " + " | ".join(str(c).ljust(w) for c, w in zip(row, widths, strict=True)) + " |"
+    return "\n".join([line(header), "|" + "|".join("-" * (w + 2) for w in widths) + "|", *map(line, rows)])
+
+
+def arithmetic(args: SEEDConfig, training_tasks: int) -> list[tuple[str, str]]:
+    """Return the sizes that follow from a configuration."""
+    world = args.world_size
+    episodes = args.per_device_train_batch_size * args.steps_per_generation * world
+    tasks = episodes // args.num_generations
+    rounds = args.max_steps / args.steps_per_round if args.max_steps > 0 else None
+    draws = tasks * rounds if rounds else None
+    return [
+        ("processes", str(world)),
+        ("episodes per round", f"{tasks} tasks x {args.num_generations} = {episodes}"),
+        ("mini-batches per round", f"{args.steps_per_generation} x {args.num_iterations} epoch(s)"),
+        ("micro-batches per optimiser step", str(args.gradient_accumulation_steps)),
+        ("optimiser steps per round", str(args.steps_per_round)),
+        ("rounds", f"{rounds:g}" if rounds else "by num_train_epochs"),
+        ("optimiser steps", str(args.max_steps) if args.max_steps > 0 else "by num_train_epochs"),
+        (
+            "task draws",
+            f"{draws:g} from {training_tasks} training tasks" if draws else f"{training_tasks} training tasks",
+        ),
+        ("layout", f"{args.rollout_layout}: one row per {'turn' if args.rollout_layout == 'turn' else 'episode'}"),
+    ]

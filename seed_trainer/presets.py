@@ -1,0 +1,206 @@
+"""Methods and recipes as data.
+
+A *method* (``--method NAME``) sets the fields that define it and leaves all others alone. A *recipe*
+(``--recipe NAME``) sets numbers: ``paper`` is the defaults, ``released/<benchmark>`` the authors' published scripts.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Method:
+    """One method.
+
+    Attributes:
+        fields: Configuration fields it sets.
+        about: One sentence.
+        source: Where it is described.
+        trains: False for methods that are only evaluated.
+    """
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    about: str = ""
+    source: str = ""
+    trains: bool = True
+
+
+_LIBRARY = {"skill_source": "library"}
+_NO_TEACHER = {"opd_coef": 0.0, "adv_shaping": "none", "actor_skill": "none"}
+
+METHODS: dict[str, Method] = {
+    "grpo": Method(
+        {**_NO_TEACHER, "gigpo_coef": 0.0}, "Group-relative advantages, clipped surrogate, k3 KL.", "DeepSeekMath"
+    ),
+    "seed": Method(
+        {"opd_term": "gated", "opd_gate": "gap", "skill_source": "own", "adv_shaping": "none", "actor_skill": "none"},
+        "GRPO plus distillation gated by the policy's own hindsight skill.",
+        "arXiv 2607.14777",
+    ),
+    "sdar": Method(
+        {**_LIBRARY, "opd_term": "gated", "opd_gate": "gap"},
+        "SEED's formula with a static library.",
+        "arXiv 2605.15155",
+    ),
+    "sdar_entropy": Method(
+        {**_LIBRARY, "opd_term": "gated", "opd_gate": "entropy"}, "SDAR with the entropy gate.", "arXiv 2605.15155"
+    ),
+    "sdar_soft_or": Method(
+        {**_LIBRARY, "opd_term": "gated", "opd_gate": "soft_or"}, "SDAR with the soft-or gate.", "arXiv 2605.15155"
+    ),
+    "opsd": Method(
+        {**_LIBRARY, "opd_term": "jsd", "opd_coef": 1.0, "rl_coef": 0.0, "beta": 0.0},
+        "Full-vocabulary JSD to a privileged teacher; no policy term.",
+        "arXiv 2601.18734",
+    ),
+    "opsd_sampled": Method(
+        {**_LIBRARY, "opd_term": "sampled", "opd_coef": 1.0, "rl_coef": 0.0, "beta": 0.0},
+        "Reverse KL on sampled tokens; no policy term.",
+        "arXiv 2601.18734",
+    ),
+    "opsd_as_tabled": Method(
+        {**_LIBRARY, "opd_term": "gated", "opd_gate": "gap", "rl_coef": 0.0},
+        "SDAR's loss without the policy term, as behind the published OPSD rows.",
+        "ZJU-REAL/SDAR#16",
+    ),
+    "grpo_opsd_released": Method(
+        {**_LIBRARY, "opd_term": "gated", "opd_gate": "gap", "opd_gate_beta": 0.0},
+        "SDAR with beta 0: every gate is 0.5, the teacher has no effect.",
+        "ZJU-REAL/SDAR#16",
+    ),
+    "grpo_opsd": Method(
+        {**_LIBRARY, "opd_term": "sampled"}, "GRPO plus sampled reverse KL to the teacher.", "arXiv 2605.15155"
+    ),
+    "grpo_opsd_full": Method(
+        {**_LIBRARY, "opd_term": "jsd", "opd_jsd_mix": 1.0},
+        "GRPO plus full-vocabulary KL(student || teacher).",
+        "arXiv 2605.15155",
+    ),
+    "skill_sd": Method(
+        {**_LIBRARY, "opd_term": "skill_sd", "opd_coef": 0.001},
+        "Importance-weighted k3 to the teacher.",
+        "arXiv 2604.10674",
+    ),
+    "rlsd": Method(
+        {**_LIBRARY, "opd_coef": 0.0, "adv_shaping": "rlsd", "adv_shaping_coef": 0.5, "adv_shaping_rounds": 100},
+        "Advantages scaled by the teacher's clipped evidence ratio.",
+        "arXiv 2604.03128",
+    ),
+    "opid": Method(
+        {"skill_source": "own", "opd_coef": 0.0, "adv_shaping": "opid", "adv_shaping_coef": 0.001},
+        "Advantages plus the teacher's shift under the episode's own skill.",
+        "arXiv 2606.26790",
+    ),
+    "skill_grpo": Method(
+        {**_NO_TEACHER, "actor_skill": "train"},
+        "Library skill in the actor's prompt while training.",
+        "arXiv 2605.15155",
+    ),
+    "skill_grpo_star": Method(
+        {**_NO_TEACHER, "actor_skill": "always"}, "The same, skill kept at evaluation.", "arXiv 2605.15155"
+    ),
+    "gigpo": Method(
+        {**_NO_TEACHER, "gigpo_coef": 1.0, "adv_std": "sample"},
+        "Step-level advantages at shared states.",
+        "langfengQ/verl-agent",
+    ),
+    "vanilla": Method(_NO_TEACHER, "No training, no skill.", trains=False),
+    "skill_prompt": Method(
+        {**_NO_TEACHER, "actor_skill": "always"}, "No training, library skill in the prompt.", trains=False
+    ),
+    "wo_sft": Method(
+        {"skill_source": "own", "start_from": "base"},
+        "SEED without stage 1: starts from base_model.",
+        "arXiv 2607.14777",
+    ),
+    "wo_opd": Method({"opd_coef": 0.0}, "Stage 1, then GRPO.", "arXiv 2607.14777"),
+    "wo_on_policy_skill": Method(_LIBRARY, "Stage 1 and SEED's loss, but a static library.", "arXiv 2607.14777"),
+}
+"""Every method; ``seed-train rl --method NAME``."""
+
+_RELEASED_COMMON: dict[str, Any] = {
+    "learning_rate": 1e-6,
+    "epsilon": 0.2,
+    "delta": 3.0,
+    "opd_gate_beta": 5.0,
+    "opd_coef": 0.01,
+    "beta": 0.01,
+    "entropy_coef": 0.001,
+    "adv_unit": "step",
+    "adv_std": "sample",
+    "adv_invalid_penalty": 0.1,
+    "max_turn_length": 512,
+    "num_generations": 8,
+    "temperature": 1.0,
+    "eval_temperature": 0.4,
+    "max_grad_norm": 1.0,
+    "teacher_policy": "snapshot",
+    "skill_temperature": 0.0,
+    "max_analysis_length": 4096,
+    "max_analysis_prompt_length": 16384,
+}
+
+RECIPES: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "released/alfworld": {
+        **_RELEASED_COMMON,
+        "env_id": "seed/ALFWorld-v0",
+        "env_max_steps": 30,
+        "rounds": 160,
+        "max_prompt_length": 2048,
+    },
+    "released/webshop": {
+        **_RELEASED_COMMON,
+        "env_id": "seed/WebShop-v0",
+        "env_max_steps": 15,
+        "rounds": 160,
+        "max_prompt_length": 4096,
+        "adv_std": "off",
+    },
+    "released/search_qa": {
+        **_RELEASED_COMMON,
+        "env_id": "seed/SearchQA-v0",
+        "env_max_steps": 4,
+        "rounds": 150,
+        "max_prompt_length": 4096,
+        "beta": 0.001,
+        "entropy_coef": 0.0,
+        "adv_invalid_penalty": 0.01,
+        "warmup_steps": 0.1,
+    },
+    "released/sokoban": {
+        **_RELEASED_COMMON,
+        "env_id": "seed/Sokoban-v0",
+        "env_max_steps": 15,
+        "rounds": 150,
+        "max_prompt_length": 1024,
+        "max_analysis_length": 2048,
+        "max_analysis_prompt_length": 24576,
+    },
+    "released/ezpoints": {
+        **_RELEASED_COMMON,
+        "env_id": "seed/EZPoints-v0",
+        "env_max_steps": 8,
+        "rounds": 100,
+        "max_prompt_length": 1024,
+        "max_analysis_length": 2048,
+    },
+}
+"""Every recipe; batch sizes depend on the machine and are left to the user (see ``--dry_run``)."""
+
+
+def lookup(table: Mapping[str, Any], name: str, flag: str) -> Any:
+    """Return an entry of a table.
+
+    Raises:
+        ValueError: Naming the flag, what is known and a close match.
+    """
+    if name not in table:
+        close = difflib.get_close_matches(name, table, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"--{flag} {name!r} is unknown, expected one of {sorted(table)}{hint}")
+    return table[name]

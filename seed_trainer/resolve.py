@@ -1,0 +1,177 @@
+"""From defaults, recipe, method, YAML file and flags to one configuration that knows where each value comes from.
+
+Later wins: defaults, recipe, method of the file, file, method given as a flag, flags.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, NoReturn
+
+from seed_trainer.cli import UserError
+from seed_trainer.options import source_of
+from seed_trainer.presets import METHODS, RECIPES, lookup
+
+LATEST = "latest"
+
+
+@dataclass
+class Resolved:
+    """A resolved command line.
+
+    Attributes:
+        parts: The dataclass instances, in the order asked for.
+        origin: Where the value of every field comes from.
+    """
+
+    parts: list[Any]
+    origin: dict[str, str] = field(default_factory=dict)
+
+
+def config_names() -> list[str]:
+    """Return the names of the shipped configurations."""
+    folder = resources.files("seed_trainer") / "configs"
+    return sorted(item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml"))
+
+
+def load_config(name: str) -> dict[str, Any]:
+    """Read a YAML file by path, or a shipped configuration by name.
+
+    Raises:
+        UserError: If there is no such file or name, or it is not a mapping.
+    """
+    import yaml
+
+    path = Path(name)
+    if path.suffix not in (".yaml", ".yml") and not path.exists():
+        if name not in config_names():
+            close = difflib.get_close_matches(name, config_names(), n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise UserError(f"--config {name!r} is neither a file nor one of {config_names()}.{hint}")
+        text = (resources.files("seed_trainer") / "configs" / f"{name}.yaml").read_text(encoding="utf-8")
+    else:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"--config {name!r} cannot be read: {error.strerror}") from None
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UserError(f"--config {name!r} is not valid YAML: {error}") from None
+    if not isinstance(values, dict):
+        raise UserError(f"--config {name!r} must hold a mapping of fields to values")
+    for variable, value in dict(values.pop("env", None) or {}).items():
+        os.environ[str(variable)] = str(value)
+    return values
+
+
+def _take(arguments: list[str], flag: str) -> str | None:
+    """Remove ``--flag value`` (or ``--flag=value``) from the arguments and return the value."""
+    for index, argument in enumerate(arguments):
+        if argument == f"--{flag}":
+            if index + 1 >= len(arguments):
+                raise UserError(f"--{flag} needs a value")
+            value = arguments[index + 1]
+            del arguments[index : index + 2]
+            return value
+        if argument.startswith(f"--{flag}="):
+            del arguments[index]
+            return argument.split("=", 1)[1]
+    return None
+
+
+def _bare_resume(arguments: list[str]) -> None:
+    """Let ``--resume_from_checkpoint`` without a value mean the latest checkpoint."""
+    if "--resume_from_checkpoint" in arguments:
+        index = arguments.index("--resume_from_checkpoint")
+        if index + 1 == len(arguments) or arguments[index + 1].startswith("--"):
+            arguments.insert(index + 1, LATEST)
+
+
+def _check_known(values: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    for key in values:
+        if key not in known:
+            close = difflib.get_close_matches(key, known, n=2)
+            hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+            raise UserError(f"unknown field {key!r} in {where}.{hint}")
+
+
+def _flags_given(arguments: Sequence[str]) -> list[str]:
+    return [a.removeprefix("--").split("=", 1)[0].replace("-", "_") for a in arguments if a.startswith("--")]
+
+
+def resolve(argv: Sequence[str], parts: Sequence[type], description: str = "") -> Resolved:
+    """Parse a command line into dataclasses.
+
+    Args:
+        argv: Arguments after the command.
+        parts: Dataclasses whose fields are the known fields.
+        description: For ``--help``.
+
+    Raises:
+        UserError: For unknown fields, methods, recipes or values.
+    """
+    from transformers import HfArgumentParser
+
+    arguments = list(argv)
+    _bare_resume(arguments)
+    known = [item.name for part in parts for item in dataclasses.fields(part) if item.init]
+    config = _take(arguments, "config")
+    values = load_config(config) if config else {}
+    recipe_flag, method_flag = _take(arguments, "recipe"), _take(arguments, "method")
+    recipe = recipe_flag or str(values.pop("recipe", "paper"))
+    method_file = values.pop("method", None)
+    try:
+        layers: list[tuple[str, Mapping[str, Any]]] = [(f"recipe {recipe}", lookup(RECIPES, recipe, "recipe"))]
+        if method_file:
+            layers.append((f"method {method_file}", lookup(METHODS, str(method_file), "method").fields))
+        layers.append((f"config {config}", values))
+        if method_flag:
+            layers.append((f"method {method_flag}", lookup(METHODS, method_flag, "method").fields))
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    method = method_flag or str(method_file or "seed")
+    layers.append(("method", {"method": method, "recipe": recipe}))
+    origin, defaults = {}, {}
+    for name, layer in layers:
+        _check_known(layer, known, name)
+        for key, value in layer.items():
+            defaults[key], origin[key] = value, name
+    class Parser(HfArgumentParser):
+        """Reports bad values in one line instead of printing several hundred options."""
+
+        def error(self, message: str) -> NoReturn:
+            raise UserError(message)
+
+    parser = Parser(list(parts), description=description, allow_abbrev=False)
+    options = parser._option_string_actions
+    flags = [name.removeprefix("--") for name in options if name.startswith("--") and "-" not in name[2:]]
+    given = _flags_given(arguments)
+    _check_known(dict.fromkeys(given), flags, "the flags")
+    for action in parser._actions:
+        if action.dest in defaults:
+            action.default = _plain(defaults[action.dest])
+            action.required = False
+    try:
+        instances = list(parser.parse_args_into_dataclasses(arguments, look_for_args_file=False))
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    origin.update({options[f"--{name}"].dest: "flag" for name in given})
+    return Resolved(instances, origin)
+
+
+def _plain(value: Any) -> Any:
+    """Turn mappings into JSON text, the form their fields take on the command line."""
+    return json.dumps(value) if isinstance(value, dict) else value
+
+
+def default_source(item: dataclasses.Field[Any]) -> str:
+    """Return where the default of a field comes from: paper, released, ours or trl."""
+    return f"default ({source_of(item.metadata)})"
