@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import subprocess
@@ -15,6 +16,7 @@ import seed_envs
 _PACKAGES = ("gymnasium", "numpy", "Pillow", "torch", "transformers", "httpx", "ray")
 
 
+@functools.lru_cache(maxsize=1)
 def describe_software() -> dict[str, Any]:
     """Versions of Python, this project and what may take part in a run, and the checkout's commit."""
     versions = {name: _version(name) for name in _PACKAGES}

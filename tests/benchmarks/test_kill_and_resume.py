@@ -1,0 +1,127 @@
+"""A run that is killed fifty times at random moments ends with every episode exactly once, and the same outcomes."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ladder_env import suite_record
+
+from seed_benchmarks.config import AgentSettings, RunConfig
+from seed_benchmarks.folder import RunFolder
+from seed_benchmarks.journal import Journal, read_lines
+from seed_benchmarks.records import read_heads
+from seed_benchmarks.runner import resume_run, start_run
+from seed_benchmarks.setup_run import build_agent, prepare
+from seed_benchmarks.suites import Suite
+
+# Forks a child per round, so that fifty kills do not cost fifty interpreter starts. Each child is a whole run.
+KILLER = """
+import os, random, signal, sys, time
+from pathlib import Path
+from seed_benchmarks.runner import resume_run
+from seed_benchmarks.versions import describe_software
+
+folder, rounds, longest = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+describe_software()
+draw = random.Random(11)
+before, played = b"", 0
+for number in range(rounds):
+    child = os.fork()
+    if child == 0:
+        resume_run(folder)
+        os._exit(0)
+    time.sleep(draw.uniform(0.0, longest))
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    path = folder / "episodes.jsonl"
+    now = path.read_bytes() if path.exists() else b""
+    whole = before[: before.rfind(b"\\n") + 1]
+    assert now.startswith(whole), f"round {number}: a finished line was lost or changed"
+    played += now.count(b"\\n") - before.count(b"\\n")
+    print("killed" if os.WIFSIGNALED(status) else "finished", now.count(b"\\n"), len(now) - now.rfind(b"\\n") - 1)
+    before = now
+"""
+
+
+def config(pause, **options):
+    suite = suite_record(env_kwargs={"pause": pause})
+    return RunConfig(Suite.from_json(suite), AgentSettings("python:ladder_env:climb"), repeats=30, seed=3, **options)
+
+
+def keys(folder: Path):
+    return [record.key for record in read_heads(folder / "episodes.jsonl")]
+
+
+def facts(folder: Path):
+    return {
+        record.key: (record.seed, record.index, record.success, record.score, record.steps, record.stop_reason)
+        for record in read_heads(folder / "episodes.jsonl")
+    }
+
+
+@pytest.mark.parametrize(("workers", "rounds", "longest"), [(0, 44, 0.2), (2, 6, 2.5)])
+def test_nothing_is_lost_doubled_or_torn(tmp_path, repo, workers, rounds, longest):
+    folder = tmp_path / "run"
+    start_run(config(0.0), tmp_path / "whole")
+    prepared = prepare(config(0.002, num_workers=workers))
+    RunFolder(folder).create(prepared.describe(build_agent(prepared.config), []))
+    path = os.pathsep.join([str(repo), str(repo / "tests" / "helpers"), *sys.path])
+    command = [sys.executable, "-c", KILLER, str(folder), str(rounds), str(longest)]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [line[0] for line in lines] == ["killed"] * rounds, "every round was to be killed: make the run longer"
+    assert int(lines[-1][1]) > 50, "the kills came before anything was played"
+    result = resume_run(folder)
+    assert result.outcome == "complete"
+    assert rounds / 2 < len(result.summary["attempts"]) <= rounds + 2
+    assert len(keys(folder)) == len(set(keys(folder))) == 24 * 30
+    assert facts(folder) == facts(tmp_path / "whole")
+    assert all(json.loads(line) for line in read_lines(folder / "episodes.jsonl"))
+
+
+def test_a_line_torn_at_any_byte_is_cut_off(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    with Journal(path) as journal:
+        journal.append(b'{"a": 1}')
+        journal.append(b'{"b": 2}')
+    whole = path.read_bytes()
+    for cut in range(len(whole) + 1):
+        path.write_bytes(whole[:cut])
+        kept = list(read_lines(path))
+        with Journal(path) as journal:
+            assert journal.torn_bytes == cut - sum(len(line) + 1 for line in kept)
+            journal.append(b'{"c": 3}')
+        assert list(read_lines(path)) == [*kept, b'{"c": 3}']
+
+
+def test_a_long_torn_line_is_cut_off(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"a": 1}\n' + b"x" * 3_000_000)
+    with Journal(path) as journal:
+        assert journal.torn_bytes == 3_000_000
+    assert path.read_bytes() == b'{"a": 1}\n'
+    path.write_bytes(b"x" * 1_500_000)
+    with Journal(path) as journal:
+        assert journal.torn_bytes == 1_500_000
+    assert path.read_bytes() == b""
+
+
+def test_a_journal_takes_whole_lines_only(tmp_path):
+    with Journal(tmp_path / "journal.jsonl") as journal, pytest.raises(ValueError, match="newline"):
+        journal.append(b"a\nb")
+
+
+def test_lines_are_whole_while_somebody_writes(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    draw = random.Random(0)
+    with Journal(path) as journal:
+        for number in range(200):
+            journal.append(json.dumps({"n": number, "pad": "x" * draw.randrange(5000)}).encode())
+            assert sum(1 for _ in read_lines(path)) == number + 1
