@@ -30,7 +30,7 @@ from seed_envs.search_qa.scoring import (
     transcript,
     turns_are_good,
 )
-from seed_envs.search_qa.tasks import open_questions
+from seed_envs.search_qa.tasks import SPLITS, QuestionFiles, QuestionSource, open_questions
 
 ON_ERROR = ("truncate", "raise", "empty")
 MODES = ("corrected", "legacy")
@@ -84,9 +84,9 @@ class SearchQAEnv(SeedEnv[str]):
     missing fact and answers when the chain is complete, within four searches. For real questions it answers at once.
 
     ## Arguments
-    * ``split``: ``"train"``, ``"dev"`` or ``"test"``.
+    * ``split``: ``"train"``, ``"dev"``, ``"test"`` or ``"eval"`` (test where there is one, else dev).
     * ``collection``: ``"tiny"``, ``"default"``, ``"large"`` or a path to passages.
-    * ``questions``: question file or list of files; None for the generated questions.
+    * ``questions``: question file, list of files, or a question source; None for the generated questions.
     * ``retriever``: name or URL (``"bm25"``, ``"flat"``, ``"faiss:FILE"``, ``"lucene:DIR"``, ``"http://..."``,
       ``"opensearch://..."``, ``"qdrant://..."``, ``"postgresql://..."``, ``"redis://..."``, ``"hybrid:bm25+flat"``), or
       a retriever object; ``retriever_options`` are passed on to it.
@@ -117,14 +117,14 @@ class SearchQAEnv(SeedEnv[str]):
     """
 
     name: ClassVar[str] = "search_qa"
-    splits: ClassVar[tuple[str, ...]] = ("train", "dev", "test")
+    splits: ClassVar[tuple[str, ...]] = SPLITS
 
     def __init__(
         self,
         *,
         split: str = "train",
         collection: str | Path = "default",
-        questions: str | Path | Sequence[str | Path] | None = None,
+        questions: QuestionFiles | QuestionSource | None = None,
         retriever: str | Retriever = "bm25",
         retriever_options: Mapping[str, Any] | None = None,
         topk: int = 3,
@@ -225,25 +225,22 @@ class SearchQAEnv(SeedEnv[str]):
                 raise
             hits, error = [], f"{type(failure).__name__}: {failure}"
         self.last_search_seconds = time.perf_counter() - started
+        episode = self.episode
+        episode.retrieval_error = error
         if error and self.on_error == "truncate":
-            self._record(parsed, "", query=query, hits=(), retrieval_error=error)
+            self._record(parsed, "")
+            episode.query = query
             return Outcome("", truncated=True, stop_reason="retrieval_error")
         shown, defanged = self._made_safe(hits)
         observation, kept = self._fit(shown)
-        episode = self.episode
-        self._record(
-            parsed,
-            observation,
-            query=query,
-            hits=tuple(hits[:kept]),
-            **episode.evidence(hits[:kept]),
-            asked=(*episode.asked, query),
-            n_valid_searches=episode.n_valid_searches + parsed.valid,
-            truncated_passages=episode.truncated_passages + len(hits) - kept,
-            defanged=episode.defanged + defanged,
-            retrieval_error=error,
-        )
-        return Outcome(observation, action_valid=parsed.valid, invalid_reason=parsed.reason)
+        self._record(parsed, observation)
+        episode.query, episode.hits = query, tuple(hits[:kept])
+        episode.asked += (query,)
+        episode.n_valid_searches += parsed.valid
+        episode.truncated_passages += len(hits) - kept
+        episode.defanged += defanged
+        episode.show(episode.hits)
+        return Outcome(observation, 0.0, False, parsed.valid, parsed.reason)
 
     def _made_safe(self, hits: list[Hit]) -> tuple[list[Hit], int]:
         """Passages with protocol tags broken (corrected mode), and in how many there were any."""
@@ -265,7 +262,7 @@ class SearchQAEnv(SeedEnv[str]):
         return observation, kept
 
     def _answer(self, parsed: ParsedReply) -> Outcome:
-        self._record(parsed, "", query="", hits=())
+        self._record(parsed, "")
         self._judge(parsed.content[:MAX_ANSWER_LENGTH])
         return Outcome("", self.episode.reward, True, parsed.valid, parsed.reason)
 
@@ -273,10 +270,8 @@ class SearchQAEnv(SeedEnv[str]):
         """A turn without search or answer: an invalid reply, or a search when none is left."""
         last = len(self.episode.turns) + 1 >= self.total_turns
         observation = "" if last or parsed.kind == "search" else self.dialect.invalid_text
-        valid_search = parsed.kind == "search" and parsed.valid
-        self._record(
-            parsed, observation, query="", hits=(), n_valid_searches=self.episode.n_valid_searches + valid_search
-        )
+        self._record(parsed, observation)
+        self.episode.n_valid_searches += parsed.kind == "search" and parsed.valid
         if not last:
             return Outcome(observation, action_valid=parsed.valid, invalid_reason=parsed.reason)
         self._judge(None)
@@ -284,14 +279,13 @@ class SearchQAEnv(SeedEnv[str]):
             observation, self.episode.reward, False, parsed.valid, parsed.reason, True, stop_reason="turn_limit"
         )
 
-    def _record(self, parsed: ParsedReply, observation: str, **changes: Any) -> None:
+    def _record(self, parsed: ParsedReply, observation: str) -> None:
+        """Adds a turn to the transcript."""
         episode = self.episode
-        self._episode = episode.after(
-            turns=(*episode.turns, Turn(parsed.text, observation)),
-            kinds=(*episode.kinds, parsed.kind),
-            n_invalid=episode.n_invalid + (not parsed.valid),
-            **changes,
-        )
+        episode.turns += (Turn(parsed.text, observation),)
+        episode.kinds += (parsed.kind,)
+        episode.n_invalid += not parsed.valid
+        episode.query, episode.hits = "", ()
 
     def _judge(self, executed: str | None) -> None:
         """Scores the episode at its end."""
@@ -304,7 +298,7 @@ class SearchQAEnv(SeedEnv[str]):
             format_is_good(transcript(episode.turns)) if self._legacy else turns_are_good(episode.turns, episode.kinds)
         )
         verdict = judge(answer, episode.question.answers, self.reward, good_format, self._legacy)
-        self._episode = episode.after(answer=verdict.answer, scores=verdict.scores, reward=verdict.reward)
+        episode.answer, episode.scores, episode.reward = verdict
 
     def _status(self) -> TaskStatus:
         episode = self.episode
@@ -356,8 +350,9 @@ class SearchQAEnv(SeedEnv[str]):
         return f"<answer>{step.answer}</answer>" if step.answer else f"<search>{step.query}</search>"
 
     def get_state(self) -> tuple[Any, ...]:
-        """A snapshot: the episode is an immutable value."""
-        return (self.task_id, self._episode, self._running, self._action_valid, self._invalid_reason, self._stop_reason)
+        """A snapshot of the episode."""
+        episode = self._episode.snapshot() if self._episode is not None else None
+        return (self.task_id, episode, self._running, self._action_valid, self._invalid_reason, self._stop_reason)
 
     def set_state(self, state: tuple[Any, ...]) -> None:
         """Continue from a snapshot of `get_state`.

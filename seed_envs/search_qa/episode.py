@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from seed_envs.search_qa.answers import NO_SCORES, AnswerScores, contains_answer, normalise
 from seed_envs.search_qa.questions import Question
@@ -12,9 +11,9 @@ from seed_envs.search_qa.retrievers.base import Hit
 from seed_envs.search_qa.scoring import Turn
 
 
-@dataclass(frozen=True)
+@dataclass
 class Episode:
-    """An immutable snapshot; every step makes a new one.
+    """Updated in place by the environment; every field is an immutable value, so a shallow copy is a snapshot.
 
     Attributes:
         question: The question.
@@ -56,18 +55,17 @@ class Episode:
     answer_in_context: bool = False
     retrieval_error: str = ""
 
-    def after(self, **changes: Any) -> Episode:
-        """A copy with changes."""
-        return replace(self, **changes)
+    def snapshot(self) -> Episode:
+        """An independent copy."""
+        return replace(self)
 
-    def evidence(self, hits: Sequence[Hit]) -> dict[str, Any]:
-        """The changes that showing passages makes to the evidence fields."""
+    def show(self, hits: Sequence[Hit]) -> None:
+        """Passages enter the context: updates `shown`, `gold_found` and `answer_in_context`."""
         ids = {hit.id for hit in hits}
-        in_context = self.answer_in_context
-        if not in_context:
-            golds = [gold for answer in self.question.answers if (gold := normalise(answer))]
-            in_context = any(contains_answer(hit.contents, golds) for hit in hits)
-        found = tuple(
+        self.shown += tuple(hits)
+        self.gold_found = tuple(
             before or not ids.isdisjoint(hop) for before, hop in zip(self.gold_found, self.question.hops, strict=True)
         )
-        return {"gold_found": found, "answer_in_context": in_context, "shown": self.shown + tuple(hits)}
+        if not self.answer_in_context:
+            golds = [gold for answer in self.question.answers if (gold := normalise(answer))]
+            self.answer_in_context = any(contains_answer(hit.contents, golds) for hit in hits)

@@ -47,6 +47,7 @@ class Question:
         text: The question as it is stored.
         answers: Accepted answers, at least one.
         hops: Per hop the ids of the passages that state the fact; any of them counts. Empty when unknown.
+        gold_titles: Titles of the gold passages where a file names them; see `question_files.link_gold_passages`.
         plan: The decomposition, for the oracle; None for real questions.
     """
 
@@ -56,3 +57,4 @@ class Question:
     answers: tuple[str, ...]
     hops: tuple[frozenset[str], ...] = ()
     plan: Plan | None = None
+    gold_titles: tuple[str, ...] = ()

@@ -11,15 +11,20 @@ from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from seed_envs.data import cache_root
-from seed_envs.errors import UnknownSplit, UnknownTask, close_matches
+from seed_envs.errors import DataInvalid, UnknownSplit, UnknownTask, close_matches
 from seed_envs.search_qa.knowledge.library import GENERATOR_VERSION, Library, open_library
 from seed_envs.search_qa.knowledge.selection import published
-from seed_envs.search_qa.knowledge.styles import SPLITS, STYLES
+from seed_envs.search_qa.knowledge.styles import SPLITS as GENERATED_SPLITS
+from seed_envs.search_qa.knowledge.styles import STYLES
+from seed_envs.search_qa.question_files import evaluation_order, read_questions
 from seed_envs.search_qa.questions import Question
 from seed_envs.tasks import Manifest
+
+SPLITS = (*GENERATED_SPLITS, "eval")
+"""Splits of the environment; "eval" is test where there is one, else dev, in the order of the evaluated sets."""
 
 COUNTS = {
     "tiny": {"train": 8, "dev": 1, "test": 2},
@@ -30,6 +35,7 @@ COUNTS = {
 MANIFESTS = resources.files("seed_envs.search_qa") / "manifests"
 
 
+@runtime_checkable
 class QuestionSource(Protocol):
     """Questions by task id."""
 
@@ -64,13 +70,13 @@ class GeneratedQuestions:
         return self._manifests[split]
 
     def task_ids(self, split: str) -> Sequence[str]:
-        """See `QuestionSource`."""
-        return self.manifest(split)
+        """See `QuestionSource`; "eval" is the test split."""
+        return self.manifest("test" if split == "eval" else split)
 
     def question(self, task_id: str) -> Question:
         """See `QuestionSource`."""
         parts = task_id.split("/")
-        split = parts[1] if len(parts) == 3 and parts[1] in SPLITS else "test"
+        split = parts[1] if len(parts) == 3 and parts[1] in GENERATED_SPLITS else "test"
         self.manifest(split).check(task_id)
         question = self.library.maker.question(parts[0], parts[1], int(parts[2]))
         if question is None:
@@ -118,7 +124,7 @@ class ListedQuestions:
     """Questions that were read from files.
 
     Args:
-        questions: In evaluation order; task ids must differ.
+        questions: In the order of the files; task ids must differ.
         name: For messages.
     """
 
@@ -126,22 +132,22 @@ class ListedQuestions:
         self.name = name
         self._by_id = {question.task_id: question for question in questions}
         if len(self._by_id) != len(questions):
-            raise UnknownTask(f"{name}: a task id occurs twice")
+            repeated = next(q.task_id for n, q in enumerate(questions) if self._by_id[q.task_id] is not questions[n])
+            raise DataInvalid(f"{name}: the task id {repeated!r} occurs twice")
         self._ids: dict[str, list[str]] = {split: [] for split in SPLITS}
         for question in questions:
             self._ids[question.task_id.split("/")[1]].append(question.task_id)
 
-    def manifest(self, split: str) -> Manifest:
-        """The ids of a split with their hash."""
-        return Manifest(f"{self.name}/{split}", tuple(self.task_ids(split)))
-
     def task_ids(self, split: str) -> Sequence[str]:
-        """See `QuestionSource`."""
-        ids = self._ids[split]
-        if not ids:
+        """See `QuestionSource`; "eval" lists what is evaluated, set by set."""
+        if split == "eval":
+            if not self._ids["eval"]:
+                self._ids["eval"] = [q.task_id for q in evaluation_order(self._by_id.values())]
+            return self._ids["eval"]
+        if not self._ids[split]:
             filled = [name for name, found in self._ids.items() if found]
             raise UnknownSplit(f"{self.name} has no {split} questions; it has {filled}")
-        return ids
+        return self._ids[split]
 
     def question(self, task_id: str) -> Question:
         """See `QuestionSource`."""
@@ -153,17 +159,25 @@ class ListedQuestions:
         return self._by_id[task_id]
 
 
-def open_questions(size: str, seed: int, files: str | Path | Sequence[str | Path] | None) -> QuestionSource:
-    """The questions of an environment: from files if given, else generated."""
-    if files is None:
-        return GeneratedQuestions(size, seed)
-    from seed_envs.search_qa.question_files import read_questions
+QuestionFiles = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
-    paths = [files] if isinstance(files, (str, Path)) else list(files)
-    return _listed(tuple(str(path) for path in paths), read_questions)
+
+def open_questions(size: str, seed: int, given: QuestionFiles | QuestionSource | None) -> QuestionSource:
+    """The questions of an environment: from files or an object if given, else generated."""
+    if given is None:
+        return GeneratedQuestions(size, seed)
+    if isinstance(given, QuestionSource):
+        return given
+    paths = [given] if isinstance(given, (str, os.PathLike)) else list(given)
+    return _listed(tuple(os.fspath(path) for path in paths))
 
 
 @lru_cache(maxsize=8)
-def _listed(paths: tuple[str, ...], read: object) -> ListedQuestions:
-    questions = [question for path in paths for question in read(path)]  # type: ignore[operator]
+def _listed(paths: tuple[str, ...]) -> ListedQuestions:
+    questions = [question for path in paths for question in read_questions(path)]
     return ListedQuestions(questions, ", ".join(Path(path).name for path in paths))
+
+
+def manifest_of(source: QuestionSource, split: str, name: str) -> Manifest:
+    """The ids of a split as a hashed list, to keep beside results."""
+    return Manifest(name, tuple(source.task_ids(split)))

@@ -77,7 +77,9 @@ class Capabilities:
 class Retriever(Protocol):
     """A search engine over passages."""
 
-    capabilities: Capabilities
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it promises."""
 
     @property
     def fingerprint(self) -> str:

@@ -131,11 +131,13 @@ class BM25Retriever:
         for query in queries:
             check_deadline(deadline, "bm25")
             found = index.search_terms(analyze(query), k)
-            scores = [hit.score for hit in found]
             if self._score_style == "anserini":
-                scores = printed_scores(scores)
-            passages = [self.corpus.passage(hit.position) for hit in found]
-            results.append([hit._replace(score=score) for hit, score in zip(passages, scores, strict=True)])
+                found = list(zip([hit[0] for hit in found], printed_scores([hit[1] for hit in found]), strict=True))
+            hits = []
+            for position, score in found:
+                passage = self.corpus.passage(position)
+                hits.append(Hit(passage.id, passage.title, passage.text, score, passage.quoted))
+            results.append(hits)
         return results
 
     def query_key(self, query: str) -> str:
