@@ -33,6 +33,7 @@ class AgentSettings:
         dtype: Number format of a local model's weights.
         requests_per_minute: Rate limit of an endpoint (None: none).
         retries: Further attempts after a failure of an endpoint.
+        retry_wait: Seconds before the first of them; doubled each time, with jitter.
         request_timeout: Seconds until an endpoint's answer is given up.
         price_prompt: Price of a million prompt tokens, for the cost count.
         price_completion: Price of a million completion tokens.
@@ -50,6 +51,7 @@ class AgentSettings:
     dtype: str = "auto"
     requests_per_minute: float | None = None
     retries: int = 6
+    retry_wait: float = 1.0
     request_timeout: float = 120.0
     price_prompt: float = 0.0
     price_completion: float = 0.0

@@ -1,0 +1,64 @@
+"""When to send: a rate limit shared by all requests, and how long to wait after a failure."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+
+#: Longest wait that an endpoint may ask for, in seconds.
+MAX_WAIT = 300.0
+
+
+class RateLimiter:
+    """Spaces requests evenly; everybody waits when the endpoint asks one of them to.
+
+    Args:
+        per_minute: Requests per minute, or None for no limit.
+    """
+
+    def __init__(self, per_minute: float | None) -> None:
+        self._gap = 0.0 if per_minute is None else 60.0 / per_minute
+        self._next = self._blocked = 0.0
+
+    async def wait(self) -> None:
+        """Return when the next request may be sent."""
+        slot = max(time.monotonic(), self._next, self._blocked)
+        self._next = slot + self._gap
+        while (delay := max(slot, self._blocked) - time.monotonic()) > 0:
+            await asyncio.sleep(delay)
+
+    def pause(self, seconds: float) -> None:
+        """Let nobody send for a while."""
+        self._blocked = max(self._blocked, time.monotonic() + seconds)
+
+
+def backoff(attempt: int, first: float, seed: int) -> float:
+    """Seconds before a further attempt: doubled each time, between half and one and a half of it by jitter.
+
+    Args:
+        attempt: Failed attempts so far, at least 1.
+        first: Seconds after the first failure.
+        seed: Of the jitter.
+    """
+    jitter = random.Random(f"{seed}/{attempt}").uniform(0.5, 1.5)
+    return min(MAX_WAIT, first * 2.0 ** (attempt - 1) * jitter)
+
+
+def retry_after(header: str | None) -> float | None:
+    """Seconds in a ``Retry-After`` header (a number or a date), or None when there is none that can be read."""
+    if not header:
+        return None
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            moment = parsedate_to_datetime(header)
+        except ValueError:
+            return None
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=timezone.utc)
+        seconds = (moment - datetime.now(timezone.utc)).total_seconds()
+    return min(MAX_WAIT, max(0.0, seconds)) if seconds == seconds else None

@@ -1,0 +1,196 @@
+"""``hf:PATH``: a transformers model as an agent, answering all live episodes in one batch.
+
+Text and vision-language models through transformers' ordinary classes and the model's own chat template. Sampling is
+seeded per episode and turn (see ``sampling``); generation settings that a model folder brings along (penalties, top-k)
+are not used. No code from a model folder is ever run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seed_envs.chat import Message
+from seed_envs.errors import require
+from seed_envs.profiles import Profile
+from seed_envs.rollout import Reply, Request, failed_reply
+from seed_envs.trajectory import StopReason
+
+from ..config import AgentSettings
+from ..errors import ContextOverflow, UnknownAgent
+from .base import Placement, SkillFor
+from .skills import load_skills
+
+
+class TransformersAgent:
+    """Generates with a local model.
+
+    Args:
+        settings: Sampling, lengths, device, number format, thinking switch.
+        argument: A model folder, or a name that transformers can resolve.
+        profile: Not used.
+
+    Raises:
+        DependencyMissing: Without torch and transformers.
+        UnknownAgent: When the model cannot be loaded or has no chat template.
+    """
+
+    placement = Placement.BATCH
+    default_batch = 16
+
+    def __init__(self, settings: AgentSettings, argument: str, profile: Profile) -> None:
+        require("torch", "train", "a transformers model")
+        require("transformers", "train", "a transformers model")
+        self._name, self._settings = argument, settings
+        self.skill_for: SkillFor | None = load_skills(settings.skill_prompt)
+        try:
+            self._load()
+        except (OSError, ValueError, KeyError) as error:
+            raise UnknownAgent(f"agent 'hf:{argument}' cannot be loaded: {error}") from error
+        if not getattr(self._processor, "chat_template", None):
+            raise UnknownAgent(f"agent 'hf:{argument}' has no chat template; only chat models can be evaluated")
+
+    def act(self, requests: Sequence[Request]) -> list[Reply]:
+        """One batch; prompts that do not fit end their episode as ``context_overflow``."""
+        prompts = [self._render(request.messages) for request in requests]
+        replies: dict[int, Reply] = {}
+        for number, (prompt, request) in enumerate(zip(prompts, requests, strict=True)):
+            # A picture is one token in the text and many in the model: those are counted by the processor.
+            length = self._encode([prompt], [request])["input_ids"].shape[1]
+            if length > self._longest_prompt:
+                error = ContextOverflow(f"the prompt has {length} tokens, at most {self._longest_prompt} fit")
+                replies[number] = failed_reply(error, StopReason.CONTEXT_OVERFLOW)
+        fitting = [number for number in range(len(requests)) if number not in replies]
+        if fitting:
+            chosen = [requests[number] for number in fitting]
+            made = self._generate([prompts[number] for number in fitting], chosen)
+            replies.update(zip(fitting, made, strict=True))
+        return [replies[number] for number in range(len(requests))]
+
+    def describe(self) -> Mapping[str, Any]:
+        """What was loaded and where it runs."""
+        template = str(self._processor.chat_template)
+        return {
+            "kind": "TransformersAgent",
+            "model": self._name,
+            "class": type(self._model).__name__,
+            "parameters": self._model.num_parameters(),
+            "dtype": str(self._model.dtype),
+            "device": str(self._model.device),
+            "chat_template_sha256": hashlib.sha256(template.encode()).hexdigest(),
+            "longest_prompt": self._longest_prompt,
+            "commit": getattr(self._model.config, "_commit_hash", None),
+        }
+
+    def close(self) -> None:
+        """Drop the model."""
+        del self._model
+
+    def _load(self) -> None:
+        import torch
+        from transformers import (
+            AutoConfig,
+            AutoModelForCausalLM,
+            AutoModelForImageTextToText,
+            AutoProcessor,
+            AutoTokenizer,
+        )
+
+        if Path(self._name).exists() and not (Path(self._name) / "config.json").is_file():
+            raise ValueError(f"{self._name} holds no config.json")
+        config = AutoConfig.from_pretrained(self._name)
+        self._sees = getattr(config, "vision_config", None) is not None
+        wanted = self._settings.device
+        device = ("cuda" if torch.cuda.is_available() else "cpu") if wanted == "auto" else wanted
+        dtype = self._settings.dtype if self._settings.dtype != "auto" or device != "cpu" else "float32"
+        factory = AutoModelForImageTextToText if self._sees else AutoModelForCausalLM
+        model: Any = factory.from_pretrained(self._name, dtype=dtype)
+        self._model = model.to(device).eval()
+        loader = AutoProcessor if self._sees else AutoTokenizer
+        self._processor: Any = loader.from_pretrained(self._name)
+        self._tokenizer: Any = getattr(self._processor, "tokenizer", self._processor)
+        self._tokenizer.padding_side = "left"
+        if self._tokenizer.pad_token_id is None:
+            self._tokenizer.pad_token = self._tokenizer.eos_token
+        text_config = config.get_text_config()
+        window = int(getattr(text_config, "max_position_embeddings", 1 << 20))
+        room = window - self._settings.max_new_tokens
+        if room < 1:
+            raise ValueError(f"max_new_tokens={self._settings.max_new_tokens}, but the model's window is {window}")
+        self._longest_prompt = min(room, self._settings.max_prompt_tokens or room)
+        ends = self._model.generation_config.eos_token_id
+        known = ends if isinstance(ends, list) else [ends]
+        self._ends = sorted({end for end in [*known, self._tokenizer.eos_token_id] if end is not None})
+
+    def _render(self, messages: Sequence[Message]) -> str:
+        switch = {} if self._settings.thinking is None else {"enable_thinking": self._settings.thinking}
+        text = self._processor.apply_chat_template(
+            [_for_template(message) for message in messages], tokenize=False, add_generation_prompt=True, **switch
+        )
+        return str(text)
+
+    def _encode(self, prompts: Sequence[str], requests: Sequence[Request]) -> Any:
+        if not self._sees:
+            return self._tokenizer(list(prompts), padding=True, add_special_tokens=False, return_tensors="pt")
+        images = [image for request in requests for image in _images(request.messages)]
+        return self._processor(
+            text=list(prompts), images=images or None, padding=True, add_special_tokens=False, return_tensors="pt"
+        )
+
+    def _generate(self, prompts: Sequence[str], requests: Sequence[Request]) -> list[Reply]:
+        import torch
+        from transformers import GenerationConfig, LogitsProcessorList
+
+        from .sampling import SeededSampler
+
+        inputs = self._encode(prompts, requests).to(self._model.device)
+        processors = LogitsProcessorList()
+        if self._settings.temperature > 0:
+            seeds = [(request.task.seed or 0, request.turn) for request in requests]
+            device = self._model.device
+            processors.append(SeededSampler(seeds, self._settings.temperature, self._settings.top_p, device))
+        settings = GenerationConfig(
+            max_new_tokens=self._settings.max_new_tokens,
+            do_sample=False,
+            eos_token_id=self._ends,
+            pad_token_id=self._tokenizer.pad_token_id,
+        )
+        with torch.inference_mode():
+            output = self._model.generate(**inputs, generation_config=settings, logits_processor=processors)
+        width = inputs["input_ids"].shape[1]
+        lengths = inputs["attention_mask"].sum(dim=1).tolist()
+        rows = output[:, width:].tolist()
+        # Some templates open the thinking block in the prompt; the reply is to be whole.
+        begins = ["<think>" if prompt.rstrip().endswith("<think>") else "" for prompt in prompts]
+        return [self._reply(*parts) for parts in zip(rows, lengths, begins, strict=True)]
+
+    def _reply(self, row: list[int], prompt_tokens: int, begin: str) -> Reply:
+        stop = next((place for place, token in enumerate(row) if token in self._ends), None)
+        kept = row if stop is None else row[:stop]
+        text = begin + self._tokenizer.decode(kept, skip_special_tokens=True)
+        usage = {"prompt_tokens": prompt_tokens, "completion_tokens": len(kept) + (stop is not None)}
+        return Reply(text, {"usage": usage, "finish_reason": "length" if stop is None else "stop"})
+
+
+def _for_template(message: Message) -> Message:
+    """The message as chat templates expect it: pictures as placeholders."""
+    content = message["content"]
+    if isinstance(content, str):
+        return message
+    return {**message, "content": [{"type": "image"} if part["type"] == "image" else part for part in content]}
+
+
+def _images(messages: Sequence[Message]) -> list[Any]:
+    from PIL import Image
+
+    found = []
+    for message in messages:
+        if isinstance(message["content"], str):
+            continue
+        for part in message["content"]:
+            if part["type"] == "image":
+                image = part["image"]
+                found.append(image if isinstance(image, Image.Image) else Image.fromarray(image))
+    return found
