@@ -149,9 +149,7 @@ def _synthetic(products: Iterable[Product], caps: _CapSource) -> Iterator[_Draft
             options = tuple(zip(names, values, strict=True))
             wanted = ", and ".join(f"{name}: {value}" for name, value in options)
             text = f"{product.instruction}{' with ' + wanted if wanted else ''}{cap_text}"
-            yield _Draft(
-                f"{product.asin}/{number}", product, text, product.instruction_attributes, options, True, cap
-            )
+            yield _Draft(f"{product.asin}/{number}", product, text, product.instruction_attributes, options, True, cap)
 
 
 def _human(

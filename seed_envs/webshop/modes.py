@@ -18,7 +18,7 @@ class Rules:
     """All switches. The defaults are those of ``mode="original"``.
 
     Attributes:
-        prices: Hidden price of a product with a price range: ``drawn`` (uniform, seeded) or ``displayed`` (its upper end).
+        prices: Hidden price of a product with a price range: ``drawn`` (uniform, seeded) or ``displayed`` (upper end).
         caps: Price caps of goals: ``stream`` (one generator in goal order) or ``keyed`` (one child generator per goal).
         sampling: How a task is drawn: ``uniform``, ``weighted`` or ``original`` (weighted, shifted by one).
         parser: ``original`` (one greedy match) or ``tolerant`` (trims, any case, last action wins).

@@ -21,7 +21,9 @@ from seed_envs.webshop.catalogue import Product
 SPACY_MODEL = "en_core_web_sm"
 SIDE_FILE = "title_nouns.json"
 _WORD = re.compile(r"[^\W\d_]{3,}")
-_STOP = frozenset("and for from the with your our its this that all any new free pack set size color piece pieces".split())
+_STOP = frozenset(
+    "and for from the with your our its this that all any new free pack set size color piece pieces".split()
+)
 
 
 def title_key(title: str) -> str:

@@ -9,13 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seed_envs.errors import OracleUnavailable
+from seed_envs.webshop.bodies import RESULTS_PER_PAGE
 from seed_envs.webshop.catalogue import Product
 from seed_envs.webshop.goals import Goal
-from seed_envs.webshop.pages import RESULTS_PER_PAGE, NodeKind
+from seed_envs.webshop.pages import NodeKind
 from seed_envs.webshop.shop import Shop
 from seed_envs.webshop.state import State
 
-_RESERVED = ("search", "buy now", "back to search", "next >", "< prev", "description", "features", "reviews", "attributes")
+_RESERVED = (
+    "search",
+    "buy now",
+    "back to search",
+    "next >",
+    "< prev",
+    "description",
+    "features",
+    "reviews",
+    "attributes",
+)
 _QUERY_LENGTH = 400
 
 

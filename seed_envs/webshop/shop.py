@@ -12,12 +12,12 @@ from random import Random
 from typing import NamedTuple
 
 from seed_envs.errors import close_matches
-from seed_envs.webshop import pages
+from seed_envs.webshop import bodies
 from seed_envs.webshop.actions import Command
 from seed_envs.webshop.catalogue import Product
 from seed_envs.webshop.goals import Goal
 from seed_envs.webshop.modes import Rules
-from seed_envs.webshop.pages import Body, Click, Header, NodeKind, Page
+from seed_envs.webshop.pages import NO_HEADER, Body, Click, NodeKind, Page
 from seed_envs.webshop.reward import score_fixed, score_original
 from seed_envs.webshop.search import HITS, SearchEngine, TooManyWords, check_length
 from seed_envs.webshop.state import State, Verdict
@@ -25,7 +25,7 @@ from seed_envs.webshop.tasks import TaskTable
 
 _QUERY_CACHE = 4096
 _PAGE_CACHE = 4096
-_SUBS = {name.lower(): name for name in pages.SUB_PAGES}
+_SUBS = {name.lower(): name for name in bodies.SUB_PAGES}
 
 
 class Transition(NamedTuple):
@@ -72,7 +72,7 @@ class Shop:
         self._results_body = lru_cache(_PAGE_CACHE)(self._build_results)
         self._item_body = lru_cache(_PAGE_CACHE)(self._build_item)
         self._sub_body = lru_cache(_PAGE_CACHE)(self._build_sub)
-        self._header = lru_cache(_PAGE_CACHE)(pages.goal_header)
+        self._header = lru_cache(_PAGE_CACHE)(bodies.goal_header)
 
     # -- pages ---------------------------------------------------------------------------------------------------
 
@@ -80,9 +80,9 @@ class Shop:
         """The page a state shows."""
         view = state.view
         if view == "index":
-            return Page(pages.NO_HEADER, pages.index_body(goal.instruction), state)
+            return Page(NO_HEADER, bodies.index_body(goal.instruction), state)
         if view == "done":
-            return Page(pages.NO_HEADER, self._done_body(state), state)
+            return Page(NO_HEADER, self._done_body(state), state)
         return Page(self._header(goal.instruction), self._body(state), state)
 
     def _body(self, state: State) -> Body:
@@ -96,19 +96,19 @@ class Shop:
         assert state.verdict is not None
         score = state.verdict.fixed if self.rules.reward == "fixed" else state.verdict.original
         product = self.by_asin[state.asin]
-        return pages.done_body(product, dict(state.options), score.total, self.rules.done_page, self.rules.show_score)
+        return bodies.done_body(product, dict(state.options), score.total, self.rules.done_page, self.rules.show_score)
 
     def _build_results(self, keywords: tuple[str, ...], page: int, draws: int) -> Body:
         found = self.results(keywords, draws)
-        shown = found[(page - 1) * pages.RESULTS_PER_PAGE : page * pages.RESULTS_PER_PAGE] if page > 0 else ()
-        return pages.results_body(shown, len(found), page, self._drop_blanks, self.rules.paging == "endless")
+        shown = found[(page - 1) * bodies.RESULTS_PER_PAGE : page * bodies.RESULTS_PER_PAGE] if page > 0 else ()
+        return bodies.results_body(shown, len(found), page, self._drop_blanks, self.rules.paging == "endless")
 
     def _build_item(self, asin: str) -> Body:
         named = self.rules.clickables == "named"
-        return pages.item_body(self.by_asin[asin], self.show_attrs, named, self._drop_blanks)
+        return bodies.item_body(self.by_asin[asin], self.show_attrs, named, self._drop_blanks)
 
     def _build_sub(self, asin: str, name: str) -> Body:
-        return pages.sub_body(self.by_asin[asin], name, self._drop_blanks)
+        return bodies.sub_body(self.by_asin[asin], name, self._drop_blanks)
 
     # -- search --------------------------------------------------------------------------------------------------
 
@@ -166,9 +166,7 @@ class Shop:
             self.results(keywords, state.draws)
         except (TooManyWords, ValueError) as error:
             return Transition(unchanged or state, str(error))
-        return Transition(
-            State(state.session, "results", keywords, page, visited=state.visited, draws=state.draws)
-        )
+        return Transition(State(state.session, "results", keywords, page, visited=state.visited, draws=state.draws))
 
     def _click(self, state: State, key: str, goal: Goal) -> Transition:
         clicks = self.clicks(state)
@@ -250,4 +248,4 @@ class Shop:
 
 
 _SPECIAL = frozenset({"<r>", "<a>", "<c>", "<q>"})
-_INDEX_CLICKS = {pages.SEARCH.lower(): Click(NodeKind.BUTTON, pages.SEARCH)}
+_INDEX_CLICKS = {bodies.SEARCH.lower(): Click(NodeKind.BUTTON, bodies.SEARCH)}

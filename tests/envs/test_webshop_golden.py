@@ -412,7 +412,9 @@ def test_case_27_done_page(walk: Walk) -> None:
     size = "5' x 7' <b> & \"q\""
     row = {**_catalogues().ROWS[0], "customization_options": {"color": [{"value": "red"}], "size": [{"value": size}]}}
     other = open_small_shop(rows=[row])
-    page = Walk(other, other.goals[0])("search[orlo]", "click[za00000001]", f"click[{size}]", "click[red]", "click[buy now]")
+    page = Walk(other, other.goals[0])(
+        "search[orlo]", "click[za00000001]", f"click[{size}]", "click[red]", "click[buy now]"
+    )
     escaped = '{"color": "red", "size": "5\\u0027 x 7\\u0027 \\u003cb\\u003e \\u0026 \\"q\\""}'
     assert f"[SEP] options [SEP] {escaped} [SEP] attrs" in writers.text(page)
     page = walk("search[quill]", "click[za00000003]", "click[café crème]", "click[buy now]")

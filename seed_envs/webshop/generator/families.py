@@ -11,12 +11,11 @@ from random import Random
 from typing import Any
 
 from seed_envs.webshop.generator import text
+from seed_envs.webshop.generator.product_types import PRODUCT_TYPES, ProductType
 from seed_envs.webshop.generator.vocabulary import (
     ATTRIBUTES,
     OPTION_KINDS,
     PRICE_LADDER,
-    PRODUCT_TYPES,
-    ProductType,
 )
 
 MAX_GOALS = 40
@@ -124,7 +123,15 @@ def _target(rng: Random) -> Draft:
     attributes = (*wanted, *rng.sample(more, rng.randrange(0, 3)))
     low, high, priced = _price(rng, kind)
     return Draft(
-        kind, attributes, wanted, _options(rng, kind), low, high, priced, rng.choice(kind.heads), rng.choice(kind.materials)
+        kind,
+        attributes,
+        wanted,
+        _options(rng, kind),
+        low,
+        high,
+        priced,
+        rng.choice(kind.heads),
+        rng.choice(kind.materials),
     )
 
 

@@ -10,7 +10,8 @@ from functools import cache
 from random import Random
 from string import Formatter
 
-from seed_envs.webshop.generator.vocabulary import BRAND_ENDS, BRAND_MIDDLES, BRAND_STARTS, ProductType
+from seed_envs.webshop.generator.product_types import ProductType
+from seed_envs.webshop.generator.vocabulary import BRAND_ENDS, BRAND_MIDDLES, BRAND_STARTS
 
 _OPENERS = (
     "We made this {head} for {people} who {wish}.",
@@ -40,41 +41,106 @@ _PLAIN = (
 )
 _SLOTS: dict[str, tuple[str, ...]] = {
     "people": (
-        "students", "commuters", "new parents", "careful buyers", "busy households", "weekend travelers", "neighbors",
-        "night owls", "hosts", "beginners", "collectors", "grandparents",
+        "students",
+        "commuters",
+        "new parents",
+        "careful buyers",
+        "busy households",
+        "weekend travelers",
+        "neighbors",
+        "night owls",
+        "hosts",
+        "beginners",
+        "collectors",
+        "grandparents",
     ),
     "wish": (
-        "hate clutter", "plan ahead", "like simple things", "share a home", "start early", "give presents often",
-        "count every minute", "want no fuss", "prefer buying once", "care about detail",
+        "hate clutter",
+        "plan ahead",
+        "like simple things",
+        "share a home",
+        "start early",
+        "give presents often",
+        "count every minute",
+        "want no fuss",
+        "prefer buying once",
+        "care about detail",
     ),
     "virtue": (
-        "a calm look", "honest value", "a steady feel", "a light touch", "lasting comfort", "careful detail",
-        "a tidy outline", "plain good sense", "a generous size", "a friendly price", "even quality", "a pleasant weight",
+        "a calm look",
+        "honest value",
+        "a steady feel",
+        "a light touch",
+        "lasting comfort",
+        "careful detail",
+        "a tidy outline",
+        "plain good sense",
+        "a generous size",
+        "a friendly price",
+        "even quality",
+        "a pleasant weight",
     ),
     "place": (
-        "small apartments", "a busy morning", "long trips", "the office", "rainy weekends", "the guest room",
-        "shared studios", "family evenings", "a picnic", "the gym locker", "summer camps", "late hours",
+        "small apartments",
+        "a busy morning",
+        "long trips",
+        "the office",
+        "rainy weekends",
+        "the guest room",
+        "shared studios",
+        "family evenings",
+        "a picnic",
+        "the gym locker",
+        "summer camps",
+        "late hours",
     ),
     "care": (
-        "three checks by hand", "a full day of testing", "a slow final review", "two rounds of sorting",
-        "a close look at every edge", "a week of rest", "one last inspection",
+        "three checks by hand",
+        "a full day of testing",
+        "a slow final review",
+        "two rounds of sorting",
+        "a close look at every edge",
+        "a week of rest",
+        "one last inspection",
     ),
     "why": (
-        "it holds up day after day", "you can forget about it", "nothing gets in your way", "it stays the way you left it",
-        "one purchase is enough", "it keeps its promise for years", "guests will ask where you found it",
-        "there is less to worry about", "mornings run smoother", "it feels right at once", "care takes a minute",
+        "it holds up day after day",
+        "you can forget about it",
+        "nothing gets in your way",
+        "it stays the way you left it",
+        "one purchase is enough",
+        "it keeps its promise for years",
+        "guests will ask where you found it",
+        "there is less to worry about",
+        "mornings run smoother",
+        "it feels right at once",
+        "care takes a minute",
         "it works the first time",
     ),
 }
-_REVIEW_TITLES = ("Just right", "Does the job", "Better than hoped", "Fine for the money", "Would buy again", "Mixed feelings")
+_REVIEW_TITLES = (
+    "Just right",
+    "Does the job",
+    "Better than hoped",
+    "Fine for the money",
+    "Would buy again",
+    "Mixed feelings",
+)
 _REVIEW_BODIES = (
-    "Used it in {place} and {why}.", "My family are {people}; all of us noticed {virtue}.", "Arrived after {care}, it seems.",
-    "I {wish}, so this was for me.", "Expected more than {virtue}, yet {why}.",
+    "Used it in {place} and {why}.",
+    "My family are {people}; all of us noticed {virtue}.",
+    "Arrived after {care}, it seems.",
+    "I {wish}, so this was for me.",
+    "Expected more than {virtue}, yet {why}.",
 )
 _HUMAN = (
-    "i need {attrs} {thing}{options}", "looking for {thing}{options} that is {attrs}", "i would like to buy {attrs} {thing}{options}.",
-    "can you find me {thing}{options}? it should be {attrs}", "show me {attrs} {thing}{options}..",
-    "please order {thing}{options}, {attrs} if possible", "i'm after {attrs} {thing}{options} for my sister",
+    "i need {attrs} {thing}{options}",
+    "looking for {thing}{options} that is {attrs}",
+    "i would like to buy {attrs} {thing}{options}.",
+    "can you find me {thing}{options}? it should be {attrs}",
+    "show me {attrs} {thing}{options}..",
+    "please order {thing}{options}, {attrs} if possible",
+    "i'm after {attrs} {thing}{options} for my sister",
 )
 
 
@@ -156,7 +222,9 @@ def instruction(kind: ProductType, attributes: Sequence[str]) -> str:
     return f"Find me {', '.join(attributes)} {kind.query}"
 
 
-def human_instruction(rng: Random, kind: ProductType, attributes: Sequence[str], options: Sequence[tuple[str, str]]) -> str:
+def human_instruction(
+    rng: Random, kind: ProductType, attributes: Sequence[str], options: Sequence[tuple[str, str]]
+) -> str:
     """A free-form instruction that states the same wishes."""
     shuffled = rng.sample(list(attributes), len(attributes))
     wished = ", ".join(f"{name.lower()} {value}" if rng.random() < 0.6 else value for name, value in options)
