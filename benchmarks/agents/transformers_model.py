@@ -21,6 +21,7 @@ from seed_envs.trajectory import StopReason
 from ..config import AgentSettings
 from ..errors import ContextOverflow, UnknownAgent
 from .base import Placement, SkillFor
+from .processors import load_processor
 from .skills import load_skills
 
 
@@ -94,7 +95,6 @@ class TransformersAgent:
             AutoConfig,
             AutoModelForCausalLM,
             AutoModelForImageTextToText,
-            AutoProcessor,
             AutoTokenizer,
         )
 
@@ -108,8 +108,9 @@ class TransformersAgent:
         factory = AutoModelForImageTextToText if self._sees else AutoModelForCausalLM
         model: Any = factory.from_pretrained(self._name, dtype=dtype)
         self._model = model.to(device).eval()
-        loader = AutoProcessor if self._sees else AutoTokenizer
-        self._processor: Any = loader.from_pretrained(self._name)
+        self._processor: Any = (
+            load_processor(self._name, config.model_type) if self._sees else AutoTokenizer.from_pretrained(self._name)
+        )
         self._tokenizer: Any = getattr(self._processor, "tokenizer", self._processor)
         self._tokenizer.padding_side = "left"
         if self._tokenizer.pad_token_id is None:
