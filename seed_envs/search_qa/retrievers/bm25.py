@@ -6,7 +6,6 @@ The index is built once per collection and kept in the cache (or a folder of you
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +24,7 @@ from seed_envs.search_qa.retrievers.base import (
     fingerprint_of,
 )
 from seed_envs.search_qa.retrievers.deadlines import check_deadline
+from seed_envs.search_qa.retrievers.forks import PerProcessLock
 
 
 class BM25Retriever:
@@ -57,13 +57,10 @@ class BM25Retriever:
         self._k1, self._b, self._score_style, self._kernel, self._progress = k1, b, score_style, kernel, progress
         self._index_dir = Path(index_dir) if index_dir is not None else None
         self._index: BM25Index | None = None
-        self._lock = threading.Lock()
+        self._lock = PerProcessLock()
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_index": None, "_lock": None}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock())
+        return {**self.__dict__, "_index": None}
 
     @property
     def index_dir(self) -> Path:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
 from seed_envs.search_qa.retrievers.base import Capabilities, Hit, Retriever
+from seed_envs.search_qa.retrievers.forks import PerProcessLock
 
 
 class CachedRetriever:
@@ -26,11 +25,10 @@ class CachedRetriever:
         self.max_bytes = max_bytes
         self.hits = self.misses = 0
         self._key = getattr(inner, "query_key", str)
+        self._lock = PerProcessLock()
         self._reset()
 
     def _reset(self) -> None:
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
         self._entries: OrderedDict[str, tuple[int, list[Hit], int]] = OrderedDict()
         self._bytes = 0
 
@@ -52,8 +50,6 @@ class CachedRetriever:
 
     def search(self, queries: Sequence[str], k: int, deadline: float | None = None) -> list[list[Hit]]:
         """See `Retriever.search`; queries that miss go to the engine in one call, without repeats."""
-        if self._pid != os.getpid():
-            self._reset()
         keys = [self._key(query) for query in queries]
         found: dict[str, list[Hit]] = {}
         missing: dict[str, str] = {}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import threading
 from collections.abc import Mapping
 from typing import Any
 
 from seed_envs.errors import UnknownOption, close_matches
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.retrievers.base import Retriever
+from seed_envs.search_qa.retrievers.forks import PerProcessLock
 
 _PACKAGE = "seed_envs.search_qa.retrievers"
 
@@ -30,7 +30,7 @@ ENGINES: dict[str, tuple[str, str]] = {
 """Scheme to the function that opens it, and how the name is written."""
 
 _shared: dict[tuple[Any, ...], Retriever] = {}
-_lock = threading.Lock()
+_lock = PerProcessLock()
 
 
 def open_retriever(name: str, corpus: Corpus | None = None, **options: Any) -> Retriever:

@@ -1,0 +1,158 @@
+"""Client of Search-R1 retrieval servers (`POST /retrieve`), ours and others, over one or several equal URLs.
+
+It accepts the variants seen in the wild: a single `query`, missing scores, contents without quotation marks, documents
+as plain strings, surplus items. The number of result lists must fit, ids must differ, and scores must be numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from seed_envs.search_qa.corpus import Corpus
+from seed_envs.search_qa.retrievers.base import (
+    Capabilities,
+    Hit,
+    check_k,
+    fingerprint_of,
+    make_hit,
+)
+from seed_envs.search_qa.retrievers.endpoints import BadAnswer, Endpoints
+
+
+class HttpRetriever:
+    """Search through a server.
+
+    Args:
+        urls: Base addresses; a trailing `/retrieve` is taken off. Calls go round them, least busy first.
+        variant: "queries" (Search-R1), or "query" for servers that take one query a call.
+        encoding: "json", or "msgpack" where the server speaks it.
+        token: Sent as a bearer token, for servers that listen beyond loopback.
+    """
+
+    def __init__(
+        self, urls: str | Sequence[str], variant: str = "queries", encoding: str = "json", token: str = ""
+    ) -> None:
+        if variant not in ("queries", "query") or encoding not in ("json", "msgpack"):
+            raise ValueError(f"variant={variant!r}, encoding={encoding!r}; expected queries|query and json|msgpack")
+        listed = urls.split(",") if isinstance(urls, str) else list(urls)
+        bases = [url.strip().rstrip("/").removesuffix("/retrieve") for url in listed]
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._endpoints = Endpoints(bases, headers)
+        self._variant, self._encoding = variant, encoding
+        self.capabilities = Capabilities(tie_stable=False)
+
+    @property
+    def fingerprint(self) -> str:
+        """The addresses; what is behind them says `server_fingerprint`."""
+        return fingerprint_of({"engine": "http", "urls": self._endpoints.bases, "variant": self._variant})
+
+    def server_fingerprint(self, deadline: float | None = None) -> str:
+        """The fingerprint that `GET /health` of the server reports, "" for servers without it."""
+
+        def read(body: bytes, content_type: str) -> str:
+            try:
+                answer = json.loads(body)
+            except ValueError:
+                return ""
+            return str(answer.get("fingerprint", "")) if isinstance(answer, dict) else ""
+
+        return self._endpoints.call("GET", "/health", b"", "application/json", read, deadline)
+
+    def search(self, queries: Sequence[str], k: int, deadline: float | None = None) -> list[list[Hit]]:
+        """See `Retriever.search`; no query, no call."""
+        check_k(k)
+        if not queries:
+            return []
+        if self._variant == "query":
+            return [
+                self._ask({"query": query, "topk": k, "return_scores": True}, 1, k, deadline)[0] for query in queries
+            ]
+        return self._ask({"queries": list(queries), "topk": k, "return_scores": True}, len(queries), k, deadline)
+
+    def _ask(self, payload: Mapping[str, Any], count: int, k: int, deadline: float | None) -> list[list[Hit]]:
+        body, content_type = _pack(payload, self._encoding)
+
+        def read(answer: bytes, answer_type: str) -> list[list[Hit]]:
+            return read_result(_unpack(answer, answer_type), count, k)
+
+        return self._endpoints.call("POST", "/retrieve", body, content_type, read, deadline)
+
+    def close(self) -> None:
+        """Closes idle connections."""
+        self._endpoints.close()
+
+
+def _pack(payload: Mapping[str, Any], encoding: str) -> tuple[bytes, str]:
+    if encoding == "msgpack":
+        import msgpack
+
+        return msgpack.packb(dict(payload)), "application/msgpack"
+    return json.dumps(payload).encode(), "application/json"
+
+
+def _unpack(body: bytes, content_type: str) -> Any:
+    try:
+        if "msgpack" in content_type:
+            import msgpack
+
+            return msgpack.unpackb(body, strict_map_key=True)
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        start = body[:80].decode("utf-8", "replace")
+        raise BadAnswer(f"the answer is not JSON: {start!r}") from error
+
+
+def read_result(answer: Any, count: int, k: int) -> list[list[Hit]]:
+    """Hits from the answer of a Search-R1 server.
+
+    Args:
+        answer: The decoded body.
+        count: Number of queries.
+        k: Hits per query; surplus ones are cut.
+
+    Raises:
+        BadAnswer: The answer is no result for so many queries.
+    """
+    result = answer.get("result") if isinstance(answer, dict) else None
+    if not isinstance(result, list):
+        raise BadAnswer(f'expected {{"result": [...]}}, got {type(answer).__name__} {str(answer)[:80]!r}')
+    if len(result) != count or not all(isinstance(found, list) for found in result):
+        raise BadAnswer(f"expected {count} result lists, got {len(result)} items")
+    return [_read_hits(found[:k]) for found in result]
+
+
+def _read_hits(items: Sequence[Any]) -> list[Hit]:
+    hits = [_read_hit(item, position) for position, item in enumerate(items)]
+    if len({hit.id for hit in hits}) != len(hits):
+        raise BadAnswer(f"an id occurs twice among {[hit.id for hit in hits]}")
+    return hits
+
+
+def _read_hit(item: Any, position: int) -> Hit:
+    document, score = item, None
+    if isinstance(item, dict) and "document" in item:
+        document, score = item["document"], item.get("score")
+    if isinstance(score, bool) or not isinstance(score, (int, float, type(None))):
+        raise BadAnswer(f"score {score!r} is not a number")
+    if score is not None and not math.isfinite(score):
+        raise BadAnswer(f"score {score!r} is not a finite number")
+    if isinstance(document, str):
+        return make_hit(f"#{position}", document, score)
+    if not isinstance(document, dict):
+        raise BadAnswer(f"expected a document, got {str(document)[:80]!r}")
+    identifier = str(document.get("id", f"#{position}"))
+    contents = document.get("contents")
+    if isinstance(contents, str):
+        return make_hit(identifier, contents, score)
+    title, text = document.get("title"), document.get("text")
+    if isinstance(title, str) and isinstance(text, str):
+        return Hit(identifier, title.strip('"'), text, score)
+    raise BadAnswer(f'expected "contents", or "title" and "text", in a document; keys: {sorted(map(str, document))}')
+
+
+def open_http(name: str, corpus: Corpus | None, **options: Any) -> HttpRetriever:
+    """Opens `http://HOST:PORT[,http://HOST:PORT...]`; passages come from the server."""
+    return HttpRetriever(name, **options)

@@ -1,0 +1,92 @@
+"""Exact inner-product search over a matrix on disk: memory-mapped, in blocks, no copy of the matrix.
+
+One query is a matrix-vector product, bound by memory bandwidth; a batch is a blocked matrix product, bound by
+arithmetic. Equal scores rank by row number. It knows no texts and no encoder.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seed_envs.errors import DataInvalid
+from seed_envs.lucene.storage import map_arrays, read_manifest
+
+FORMAT = "seed-vectors/1"
+BLOCK_ROWS = 8192
+Float32Matrix = NDArray[np.float32]
+
+
+class VectorMatrix:
+    """Rows to search.
+
+    Args:
+        rows: float32, shape (n, d), C-contiguous; usually a memory map.
+    """
+
+    def __init__(self, rows: Float32Matrix) -> None:
+        if rows.ndim != 2 or rows.dtype != np.float32:
+            raise DataInvalid(f"vectors: expected a float32 matrix, got {rows.dtype} with shape {rows.shape}")
+        self.rows = rows
+
+    @classmethod
+    def load(cls, directory: str | Path) -> tuple[VectorMatrix, dict[str, Any]]:
+        """Opens a saved matrix by memory mapping; returns it with its manifest.
+
+        Raises:
+            DataMissing, DataInvalid: Nothing there, or not a matrix of this format.
+        """
+        manifest, _ = read_manifest(directory, FORMAT, "python -m seed_envs.search_qa index --engine flat")
+        return cls(map_arrays(directory, manifest)["vectors"]), manifest
+
+    def search(self, queries: Float32Matrix, k: int) -> tuple[NDArray[np.int64], Float32Matrix]:
+        """The best rows per query.
+
+        Args:
+            queries: shape (q, d).
+            k: How many at most.
+
+        Returns:
+            Row numbers and scores, both of shape (q, min(k, n)), best first.
+        """
+        if queries.shape[1] != self.rows.shape[1]:
+            raise DataInvalid(f"queries have {queries.shape[1]} dimensions, the vectors {self.rows.shape[1]}")
+        k = min(k, self.rows.shape[0])
+        if k == 0:
+            return np.zeros((len(queries), 0), dtype=np.int64), np.zeros((len(queries), 0), dtype=np.float32)
+        if len(queries) == 1:
+            ids, scores = _best(self.rows @ queries[0], k)
+            return ids[None], scores[None]
+        return self._search_batch(np.ascontiguousarray(queries, dtype=np.float32), k)
+
+    def _search_batch(self, queries: Float32Matrix, k: int) -> tuple[NDArray[np.int64], Float32Matrix]:
+        count, size = len(queries), self.rows.shape[0]
+        ids = np.full((count, k), -1, dtype=np.int64)
+        scores = np.full((count, k), -np.inf, dtype=np.float32)
+        buffer = np.empty((count, min(BLOCK_ROWS, size)), dtype=np.float32)
+        for start in range(0, size, BLOCK_ROWS):
+            block = self.rows[start : start + BLOCK_ROWS]
+            product = buffer[:, : len(block)]
+            np.matmul(queries, block.T, out=product)
+            # Only rows whose best score beats the current k-th need a closer look.
+            for query in np.flatnonzero(product.max(axis=1) > scores[:, -1]):
+                found, values = _best(product[query], k)
+                merged = np.concatenate([scores[query], values])
+                candidates = np.concatenate([ids[query], found + start])
+                order = np.argsort(-merged, kind="stable")[:k]
+                ids[query], scores[query] = candidates[order], merged[order]
+        return ids, scores
+
+
+def _best(scores: Float32Matrix, k: int) -> tuple[NDArray[np.int64], Float32Matrix]:
+    """Positions and values of the k largest, equal values by position."""
+    if scores.shape[0] > 4 * k:
+        threshold = np.partition(scores, scores.shape[0] - k)[scores.shape[0] - k]
+        candidates = np.flatnonzero(scores >= threshold)
+    else:
+        candidates = np.arange(scores.shape[0])
+    order = candidates[np.argsort(-scores[candidates], kind="stable")[:k]]
+    return order, scores[order]
