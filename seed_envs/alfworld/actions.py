@@ -121,50 +121,66 @@ def accessible(game: Game, state: State, receptacle: int) -> bool:
 def admissible(game: Game, state: State, rules: Rules) -> list[str]:
     """All commands that change or tell something, sorted by code point.
 
+    Verbs sort into groups (``clean`` … ``examine``, then ``go to``, then ``heat``, then the bare commands, then the
+    rest), so that only small groups are sorted; the long ``go to`` group is sorted once per location.
+
     Args:
         game: the game.
         state: the current state.
         rules: quirks and wording.
 
     Returns:
-        The list; building it costs about 5 microseconds.
+        The list; building it costs a few microseconds.
     """
     quirks = rules.quirks
     names, objects, openable, opened = game.receptacles, game.objects, game.openable, state.opened
-    held, put = state.held, rules.wording == "put"
-    static = ["inventory", "look"] if put else ["help", "inventory", "look"]
-    commands: list[str] = []
-    toggleable = game.toggleable
-    for receptacle in game.at_place[state.place]:
+    held, place, stations, toggleable = state.held, state.place, game.stations, game.toggleable
+    put = rules.wording == "put"
+    able = game.pickupable if quirks.dead_ends else takeable(game, quirks)
+    front: list[str] = []
+    heats: list[str] = []
+    back: list[str] = []
+    for receptacle in game.at_place[place]:
         name = names[receptacle]
-        commands.append("examine " + name)
-        if openable >> receptacle & 1:
-            if opened >> receptacle & 1:
-                commands.append("close " + name)
-                reach = True
-            else:
-                commands.append("open " + name)
-                reach = False
-        else:
-            reach = True
+        front.append("examine " + name)
         inside = state.contents[receptacle]
+        if not openable >> receptacle & 1:
+            reach = True
+        elif opened >> receptacle & 1:
+            front.append("close " + name)
+            reach = True
+        else:
+            back.append("open " + name)
+            reach = False
         if reach:
             if held < 0:
-                can_take = takeable(game, quirks)
                 suffix = " from " + name
-                commands += ["take " + objects[item] + suffix for item in inside if can_take >> item & 1]
+                back += ["take " + objects[item] + suffix for item in inside if able >> item & 1]
             elif game.fits[receptacle] >> held & 1:
-                commands.append(f"put {objects[held]} in/on {name}" if put else f"move {objects[held]} to {name}")
+                back.append(f"put {objects[held]} in/on {name}" if put else f"move {objects[held]} to {name}")
             if not quirks.examine_held_only:
-                commands += ["examine " + objects[item] for item in inside]
+                front += ["examine " + objects[item] for item in inside]
         if toggleable:
-            commands += ["use " + objects[item] for item in inside if toggleable >> item & 1]
-        if held >= 0:
-            commands += station_commands(game, state, receptacle, quirks)
+            back += ["use " + objects[item] for item in inside if toggleable >> item & 1]
+        if held >= 0 and stations >> receptacle & 1:
+            for command in station_commands(game, state, receptacle, quirks):
+                (heats if command[0] == "h" else front).append(command)
     if held >= 0:
-        commands.append("examine " + objects[held])
-        knife = objects[held]
-        commands += [f"slice {objects[item]} with {knife}" for item in sliceable_here(game, state, quirks)]
-    if not quirks.no_goto_here:
-        commands += ["go to " + names[receptacle] for receptacle in game.at_place[state.place]]
-    return sorted({*commands, *static, *game.goto_from(state.place)})
+        front.append("examine " + objects[held])
+        if game.knives >> held & 1:
+            knife = objects[held]
+            back += [f"slice {objects[item]} with {knife}" for item in sliceable_here(game, state, quirks)]
+    goto = game.goto_from(place) if quirks.no_goto_here else game.goto_from(-1)
+    bare = _BARE_OLDER if put else _BARE
+    return [*_ordered(front), *goto, *_ordered(heats), *bare, *_ordered(back)]
+
+
+_BARE = ("help", "inventory", "look")
+_BARE_OLDER = _BARE[1:]
+
+
+def _ordered(commands: list[str]) -> list[str]:
+    """Sorted without repeats; most groups are too small to need it."""
+    if len(commands) < 2:
+        return commands
+    return sorted(set(commands))

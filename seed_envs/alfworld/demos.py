@@ -33,9 +33,7 @@ THOUGHTS: Final[dict[str, str]] = {
 """First word of a command -> the thought written before it in formats that ask for one."""
 
 
-def expert_policy(
-    profile: Profile, expert: Literal["oracle", "explorer"]
-) -> Policy:
+def expert_policy(profile: Profile, expert: Literal["oracle", "explorer"]) -> Policy:
     """A policy that answers with an expert's command in the profile's format.
 
     Args:

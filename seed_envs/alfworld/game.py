@@ -80,6 +80,8 @@ class Game:
         destinations: indices of receptacles that count for the goal.
         lamps: mask of lamps that count for a ``look`` goal.
         washers: mask of sinks; likewise ``microwaves`` and ``fridges``.
+        stations: mask of all three.
+        phrases: object names with their article, by index.
         knives: mask of cutting tools.
         placeable: mask of objects that at least one receptacle of the room accepts.
     """
@@ -114,6 +116,8 @@ class Game:
     washers: int = dataclasses.field(init=False)
     microwaves: int = dataclasses.field(init=False)
     fridges: int = dataclasses.field(init=False)
+    stations: int = dataclasses.field(init=False)
+    phrases: tuple[str, ...] = dataclasses.field(init=False, repr=False)
     knives: int = dataclasses.field(init=False)
     placeable: int = dataclasses.field(init=False)
 
@@ -126,17 +130,22 @@ class Game:
         placeable = 0
         for mask in self.fits:
             placeable |= mask
+        washers = _mask(self.receptacle_types, SINKS)
+        microwaves = _mask(self.receptacle_types, ("microwave",))
+        fridges = _mask(self.receptacle_types, ("fridge",))
         derived = {
             "at_place": tuple(map(tuple, here)),
             "receptacle_index": {name: index for index, name in enumerate(self.receptacles)},
             "object_index": {name: index for index, name in enumerate(self.objects)},
-            "_goto": [None] * len(here),
+            "_goto": [None] * (len(here) + 1),
+            "phrases": tuple("a " + name for name in self.objects),
             "targets": _mask(self.object_types, (wanted,)) & able,
             "destinations": tuple(r for r, kind in enumerate(self.receptacle_types) if kind == target),
             "lamps": _mask(self.object_types, (target,)) & self.toggleable,
-            "washers": _mask(self.receptacle_types, SINKS),
-            "microwaves": _mask(self.receptacle_types, ("microwave",)),
-            "fridges": _mask(self.receptacle_types, ("fridge",)),
+            "washers": washers,
+            "microwaves": microwaves,
+            "fridges": fridges,
+            "stations": washers | microwaves | fridges,
             "knives": _mask(self.object_types, CUTTERS),
             "placeable": placeable,
         }
@@ -147,7 +156,7 @@ class Game:
         """The sorted ``go to`` commands that lead away from a location, built on first use.
 
         Args:
-            place: index of the location.
+            place: index of the location; -1 for the commands to everywhere.
 
         Returns:
             The commands.

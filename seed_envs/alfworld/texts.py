@@ -73,11 +73,18 @@ def receptacle_text(game: Game, state: State, receptacle: int) -> str:
         One or two sentences.
     """
     name = game.receptacles[receptacle]
-    if game.openable >> receptacle & 1:
-        if not state.opened >> receptacle & 1:
-            return f"The {name} is closed."
-        return f"The {name} is open. In it, you see {listing(with_article(game.objects, state.contents[receptacle]))}."
-    return f"On the {name}, you see {listing(with_article(game.objects, state.contents[receptacle]))}."
+    if not game.openable >> receptacle & 1:
+        start = f"On the {name}, you see "
+    elif state.opened >> receptacle & 1:
+        start = f"The {name} is open. In it, you see "
+    else:
+        return f"The {name} is closed."
+    inside, phrases = state.contents[receptacle], game.phrases
+    if not inside:
+        return start + "nothing."
+    if len(inside) == 1:
+        return f"{start}{phrases[inside[0]]}."
+    return f"{start}{', '.join([phrases[item] for item in inside[:-1]])}, and {phrases[inside[-1]]}."
 
 
 def object_text(game: Game, state: State, item: int, quirks: Quirks) -> str:
