@@ -1,15 +1,22 @@
-"""Commands of Search QA: `serve` (retrieval server), `index` (build an index), `manifests` (published questions)."""
+"""Commands of Search QA: `serve`, `index`, `coverage` and `manifests`."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from seed_envs.errors import SeedEnvsError
+from seed_envs.search_qa.collection import open_collection
+from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.knowledge.styles import SPLITS
 from seed_envs.search_qa.knowledge.world import SIZES
+from seed_envs.search_qa.retrievers.base import Retriever
+from seed_envs.search_qa.retrievers.factory import open_retriever
 
 
 def _manifests(args: argparse.Namespace) -> int:
@@ -23,6 +30,77 @@ def _manifests(args: argparse.Namespace) -> int:
     return 0
 
 
+def _open(args: argparse.Namespace) -> tuple[Corpus, Retriever]:
+    """Passages and retriever from the common arguments."""
+    corpus = open_collection(args.collection, args.seed).open()
+    options = {}
+    for pair in args.option:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise ValueError(f"--option {pair!r}: expected NAME=VALUE")
+        options[key] = _value(value)
+    return corpus, open_retriever(args.retriever, corpus, **options)
+
+
+def _value(text: str) -> Any:
+    """A number or true/false as such, everything else as text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _serve(args: argparse.Namespace) -> int:
+    from seed_envs.search_qa.retrievers.cache import CachedRetriever
+    from seed_envs.search_qa.server import RetrievalServer, ServerOptions, serve
+
+    options = ServerOptions(
+        host=args.host,
+        port=args.port,
+        token=os.environ.get("SEED_SEARCHQA_TOKEN", ""),
+        default_topk=args.topk,
+        fastapi_errors=args.fastapi_errors,
+    )
+    corpus, retriever = _open(args)
+    if args.cache_mib:
+        retriever = CachedRetriever(retriever, args.cache_mib << 20)
+    server = RetrievalServer(retriever, options, len(corpus), args.retriever)
+    serve(server, lambda address: print(f"serving {len(corpus):,} passages at {address}", flush=True))
+    return 0
+
+
+def _index(args: argparse.Namespace) -> int:
+    corpus, retriever = _open(args)
+    ingest = getattr(retriever, "ingest", None)
+    if ingest is not None:
+        print(f"{ingest(corpus, progress=True):,} passages are in {args.retriever}")
+    else:
+        retriever.search(["ready"], 1)
+        where = getattr(retriever, "index_dir", None) or getattr(retriever, "vectors_dir", args.retriever)
+        print(f"{len(corpus):,} passages are indexed in {where}")
+    print(f"fingerprint {retriever.fingerprint}")
+    return 0
+
+
+def _coverage(args: argparse.Namespace) -> int:
+    from seed_envs.search_qa.coverage import answer_coverage
+    from seed_envs.search_qa.question_files import read_questions
+
+    _, retriever = _open(args)
+    questions = [question for path in args.questions for question in read_questions(path)]
+    for row in answer_coverage(questions, retriever, args.topk):
+        print(row)
+    return 0
+
+
+def _add_engine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--collection", default="default", help=f"one of {list(SIZES)} or a .jsonl[.gz] file")
+    parser.add_argument("--seed", type=int, default=0, help="seed of a generated collection")
+    parser.add_argument("--retriever", default="bm25", help="name or URL of the engine")
+    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="option of the engine")
+    parser.add_argument("--topk", type=int, default=3, help="passages per query")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m seed_envs.search_qa", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -31,6 +109,20 @@ def _parser() -> argparse.ArgumentParser:
     manifests.add_argument("--seed", type=int, default=0)
     manifests.add_argument("--output", default=".", help="folder for the manifest files")
     manifests.set_defaults(run=_manifests)
+    server = commands.add_parser("serve", help="serve POST /retrieve as Search-R1 does")
+    _add_engine(server)
+    server.add_argument("--host", default="127.0.0.1", help="others need a token in $SEED_SEARCHQA_TOKEN")
+    server.add_argument("--port", type=int, default=8000)
+    server.add_argument("--cache-mib", type=int, default=64, help="query cache; 0 switches it off")
+    server.add_argument("--fastapi-errors", action="store_true", help="422 answers in FastAPI's shape")
+    server.set_defaults(run=_serve)
+    index = commands.add_parser("index", help="build an index, or load the passages into a service; resumable")
+    _add_engine(index)
+    index.set_defaults(run=_index)
+    coverage = commands.add_parser("coverage", help="how many questions have an answer string in the top passages")
+    _add_engine(coverage)
+    coverage.add_argument("--questions", nargs="+", required=True, help="question files")
+    coverage.set_defaults(run=_coverage)
     return parser
 
 

@@ -64,6 +64,7 @@ class Capabilities:
         batch: Many queries in one call are cheaper than one by one.
         tie_stable: Equal scores come in a fixed order.
         prefix_stable: The hits for a small k begin the hits for a larger one.
+        quick: A search takes far less than a millisecond and waits for nothing, so an event loop may run it directly.
     """
 
     exact_lucene: bool = False
@@ -71,6 +72,7 @@ class Capabilities:
     batch: bool = True
     tie_stable: bool = True
     prefix_stable: bool = True
+    quick: bool = False
 
 
 @runtime_checkable

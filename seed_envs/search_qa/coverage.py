@@ -1,0 +1,47 @@
+"""How many questions have an answer string in the passages that a retriever finds for the bare question.
+
+An upper bound for one-search agents, per question set. It answers nothing and needs no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from seed_envs.search_qa.answers import contains_answer, normalise
+from seed_envs.search_qa.questions import Question
+from seed_envs.search_qa.retrievers.base import Retriever
+
+_BATCH = 256
+
+
+class Coverage(NamedTuple):
+    """Share of one question set whose answer is shown."""
+
+    name: str
+    questions: int
+    share: float
+    k: int
+
+    def __str__(self) -> str:
+        return f"{self.name:<24} {self.questions:>7,} questions   answer in top {self.k}: {self.share:.3f}"
+
+
+def answer_coverage(questions: Sequence[Question], retriever: Retriever, k: int) -> list[Coverage]:
+    """Coverage per question set, in order of first appearance.
+
+    Args:
+        questions: The questions; `data_source` groups them.
+        retriever: The engine.
+        k: Passages per question.
+    """
+    totals: dict[str, int] = {}
+    found: dict[str, int] = {}
+    for start in range(0, len(questions), _BATCH):
+        batch = questions[start : start + _BATCH]
+        for question, hits in zip(batch, retriever.search([q.text for q in batch], k), strict=True):
+            golds = [gold for answer in question.answers if (gold := normalise(answer))]
+            shown = bool(golds) and any(contains_answer(hit.contents, golds) for hit in hits)
+            totals[question.data_source] = totals.get(question.data_source, 0) + 1
+            found[question.data_source] = found.get(question.data_source, 0) + shown
+    return [Coverage(name, count, found[name] / count, k) for name, count in totals.items()]

@@ -1,0 +1,122 @@
+"""The server's API as pure functions: bytes of a request to a checked query, hits to bytes of an answer.
+
+Compatible with Search-R1's `POST /retrieve`; every faulty input gets a client error, never a 500. No socket is touched.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from seed_envs.search_qa.retrievers.base import MAX_K, Hit
+
+MAX_BODY = 1 << 20
+MAX_QUERIES = 1024
+MAX_QUERY_CHARACTERS = 4096
+DEFAULT_TOPK = 3
+
+
+class ApiError(Exception):
+    """An answer that is no result.
+
+    Args:
+        status: HTTP status.
+        code: Short name.
+        message: What was expected and what came.
+    """
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message = status, code, message
+
+
+class Query(NamedTuple):
+    """A checked request."""
+
+    queries: list[str]
+    topk: int
+    return_scores: bool
+
+
+def parse_request(body: bytes, default_topk: int = DEFAULT_TOPK) -> Query:
+    """Reads and checks the body of `POST /retrieve`.
+
+    Raises:
+        ApiError: 400 not JSON, 413 too much, 422 another shape.
+    """
+    if len(body) > MAX_BODY:
+        raise ApiError(413, "body_too_large", f"the body may have {MAX_BODY} bytes")
+    try:
+        payload = json.loads(body.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ApiError(400, "bad_json", f"the body is not JSON in UTF-8: {error}") from None
+    if not isinstance(payload, dict):
+        raise ApiError(422, "schema", f"expected an object, got {type(payload).__name__}")
+    return Query(_queries(payload), _topk(payload.get("topk"), default_topk), _flag(payload.get("return_scores")))
+
+
+def _queries(payload: dict[str, Any]) -> list[str]:
+    if "queries" in payload:
+        queries = payload["queries"]
+    elif "query" in payload:
+        queries = [payload["query"]]
+    else:
+        raise ApiError(422, "schema", 'expected "queries" (a list of strings) or "query" (a string)')
+    if not isinstance(queries, list) or not all(isinstance(query, str) for query in queries):
+        raise ApiError(422, "schema", '"queries" must be a list of strings')
+    if len(queries) > MAX_QUERIES:
+        raise ApiError(413, "too_many_queries", f"{len(queries)} queries; at most {MAX_QUERIES} a request")
+    longest = max(map(len, queries), default=0)
+    if longest > MAX_QUERY_CHARACTERS:
+        raise ApiError(413, "query_too_long", f"a query has {longest} characters; at most {MAX_QUERY_CHARACTERS}")
+    return queries
+
+
+def _topk(value: Any, default: int) -> int:
+    if isinstance(value, str) and value.strip().lstrip("+-").isdigit():
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if value is None or (value == 0 and not isinstance(value, bool)):
+        return default
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_K:
+        raise ApiError(422, "schema", f'"topk" must be a whole number from 1 to {MAX_K}, or 0 or null, got {value!r}')
+    return value
+
+
+_FLAGS: dict[Any, bool] = {None: False, True: True, False: False, "true": True, "false": False}
+
+
+def _flag(value: Any) -> bool:
+    key = value.lower() if isinstance(value, str) else value
+    if isinstance(key, (dict, list)) or key not in _FLAGS:
+        raise ApiError(422, "schema", f'"return_scores" must be true or false, got {value!r}')
+    return _FLAGS[key]
+
+
+@lru_cache(maxsize=16384)
+def _document(identifier: str, title: str, text: str, quoted: bool) -> str:
+    """A document as JSON, kept ready for the next time."""
+    hit = Hit(identifier, title, text, quoted=quoted)
+    return json.dumps({"id": identifier, "title": title, "text": text, "contents": hit.contents})
+
+
+def render_result(results: Sequence[Sequence[Hit]], return_scores: bool) -> bytes:
+    """The body of a 200: nested lists, one per query; bare documents without scores."""
+    lists = []
+    for hits in results:
+        items = []
+        for hit in hits:
+            document = _document(hit.id, hit.title, hit.text, hit.quoted)
+            items.append(f'{{"document": {document}, "score": {json.dumps(hit.score)}}}' if return_scores else document)
+        lists.append("[" + ", ".join(items) + "]")
+    return ('{"result": [' + ", ".join(lists) + "]}").encode()
+
+
+def render_error(error: ApiError, fastapi_style: bool = False) -> bytes:
+    """The body of an error; 422 in FastAPI's shape for clients that read `detail`."""
+    if fastapi_style and error.status == 422:
+        return json.dumps({"detail": [{"loc": ["body"], "msg": error.message, "type": error.code}]}).encode()
+    return json.dumps({"error": {"code": error.code, "message": error.message}}).encode()
