@@ -51,7 +51,134 @@ class Snapshot(NamedTuple):
 
 
 class ALFWorldEnv(SeedEnv[str]):
-    """TODO."""
+    """A household played as text: find things, treat them, and put them where the task says.
+
+    ## Description
+
+    The agent stands in one room and sends short commands: it goes to receptacles, opens them, takes an object, cleans,
+    heats or cools it at the right station, and puts it down; or it looks at an object under a lamp. It sees only what
+    is where it stands, so most of the work is searching. The engine is this project's own and answers word for word
+    like the original ALFWorld text game (alfworld 0.4 on TextWorld 1.7), several thousand times faster.
+
+    ## Task and data
+
+    Six families, named as in the official paths:
+
+    | task type | the task says, for example | won when |
+    |---|---|---|
+    | `pick_and_place_simple` | put a mug in shelf / put some mug on shelf | a mug lies in a shelf |
+    | `look_at_obj_in_light` | look at book under the desklamp / examine the book with the desklamp | a book is held where a lamp that was switched on stands |
+    | `pick_clean_then_place_in_recep` | put a clean mug in shelf / clean some mug and put it in shelf | a clean mug lies in a shelf |
+    | `pick_heat_then_place_in_recep` | put a hot mug in shelf / heat some mug and put it in shelf | a hot mug lies in a shelf |
+    | `pick_cool_then_place_in_recep` | put a cool mug in shelf / cool some mug and put it in shelf | a cool mug lies in a shelf |
+    | `pick_two_obj_and_place` | put two mug in shelf / find two mug and put them in shelf | two mugs lie in one shelf |
+
+    | split | tasks | what |
+    |---|---|---|
+    | `mini_train`, `mini_valid_seen`, `mini_valid_unseen` | 60, 30, 30 | generated, listed, nothing to download; the default |
+    | `procedural_train`, `procedural_valid_seen`, `procedural_valid_unseen` | unlimited | generated in 96 official rooms, `valid_unseen` in 12 other rooms |
+    | `compact_train`, `compact_validation`, `compact_test` | 600, 192, 240 | one small room of 12 places, for very small models; goal combinations differ between the splits |
+    | `train`, `valid_seen`, `valid_unseen` | 3,553, 140, 134 | the official games, listed in sorted order |
+    | `custom` | what is there | games of your own in `data_dir` |
+
+    Task ids: `train/<task>/<trial>`, `procedural/train/17;scene=301`, `compact/test/5`. An id is one game on every
+    machine. Official games: `python -m seed_envs.alfworld download`, or point `data_dir` (or `$ALFWORLD_DATA`, or
+    `$SEED_DATA_DIR/alfworld`) at a tree of `game.tw-pddl` files or the compact pack. `python -m seed_envs.alfworld import
+    PATH` compiles them once, so that all open within a second afterwards.
+
+    ## Action space
+
+    A string. Commands, where R is a receptacle and O an object, both with their number ("drawer 2"):
+    `go to R`, `open R`, `close R`, `examine R`, `examine O`, `take O from R`, `move O to R`, `use O`, `clean O with R`,
+    `heat O with R`, `cool O with R`, `slice O with O`, `look`, `inventory`, `help`. A command counts exactly when it is
+    in `info["admissible_actions"]`; anything else answers "Nothing happens.", changes nothing and uses up a step.
+
+    ## Observation space
+
+    A string: the game's answer. After reset: banner, the receptacles of the room, the task (`opening` shortens it).
+
+    ## Reward
+
+    1 for the command that wins, else 0.
+
+    ## Termination and truncation
+
+    Terminated when won. Truncated by the step limit of the registration (50 commands; invalid ones count too).
+
+    ## Info
+
+    The common keys, and under `info["alfworld"]`:
+
+    | key | content |
+    |---|---|
+    | `goal_condition_rate` | share of the goal's conditions that are met, 0..1, counted as ALFRED does; not part of the reward |
+    | `subgoals` | the conditions by name |
+    | `inventory` | the held object or "" |
+    | `command` | the command as it was executed (the normalised one with `parser="tolerant"`) |
+    | `privileged` | None, or with `privileged=True`: `plan` (a shortest one, None when lost), `contents` of all receptacles, `dead_end` (hands full for ever) |
+
+    `admissible_actions` is built on first reading. `invalid_reason` says why a command was refused.
+
+    ## Oracle
+
+    `oracle_action()`: first command of a shortest plan with knowledge of everything; wins every game that can be won.
+    `rule_action()`: the explorer, which knows only what an agent is shown and where things usually lie.
+
+    ## Arguments
+
+    | argument | default | meaning |
+    |---|---|---|
+    | `split` | `"mini_train"` | split that `reset` draws from |
+    | `task_types` | all | families to draw from |
+    | `scenes` | all | room numbers to draw from (official and procedural splits) |
+    | `generator` | {} | limits for procedural games: `kinds`, `copies`, `receptacles`, `task_type`, `scene` |
+    | `data_dir` | None | folder with official or own games |
+    | `engine` | `"native"` | or `"textworld"`: the original, in a child process (extra `alfworld`) |
+    | `wording` | `"move"` | or `"put"`: the older texts (`put O in/on R`, "You arrive at loc 3.", no `help`) |
+    | `quirks` | `"faithful"` | or `"fixed"`, or a mapping from switch to bool |
+    | `feedback` | `"plain"` | or `"verbose"`: refused commands are explained |
+    | `parser` | `"strict"` | or `"tolerant"`: letter case, articles, missing numbers, `put O in R` … |
+    | `opening` | `"full"` | or `"room"`, `"start"`: parts of the opening text |
+    | `privileged` | False | fill `info["alfworld"]["privileged"]` |
+    | `render_mode` | None | `"ansi"` (transcript) or `"html"` (map of the room, one self-contained page) |
+
+    Reset options: `task_id`, `split`, `task_type`, `scene`.
+
+    | quirk (a switch of `quirks`) | True: as in the original | False: repaired |
+    |---|---|---|
+    | `silent_middle` | `look` in the middle of the room lists nothing | lists the receptacles |
+    | `no_goto_here` | `go to R` fails when R shares the current place | describes R |
+    | `examine_held_only` | only the held object can be examined | visible ones too |
+    | `use_only_on` | a lamp never goes off | `use` toggles |
+    | `frozen_vessels` | bowls, cups, pans … never show hot, clean, cool; their contents never change | told; contents follow |
+    | `closed_stations` | heating and cooling work behind a closed door | the door must be open |
+    | `floor_echo` | "Next to it" names objects moved between receptacles of one place | nothing |
+    | `slice_unseen` | slicing ignores doors | the object must be visible |
+    | `ghosts` | an object recorded in two receptacles stays in the other when taken, and counts there | leaves both |
+    | `dead_ends` | objects that fit nowhere can be taken, hands are full for ever | cannot be taken |
+
+    ## Registered versions
+
+    `seed/ALFWorld-v0`: 50 steps.
+
+    ## Differences from the original
+
+    * Success is `terminated`, the step limit is `truncated`; the original's `done` mixes them.
+    * Games are chosen by id or seed from sorted lists; the original shuffles in directory order.
+    * Nothing in a game file is executed. The original evaluates Python found in its grammars; the native engine reads
+      facts, goal and goal sentence only.
+    * The goal sentence is part of the game; nothing is drawn from a global random generator.
+    * The explorer's record of its inventory follows `move`; the original's hand-coded expert looks for `put`.
+    * Generated games put every object in one receptacle at the start, and nothing starts cool; official games do both.
+    * The vision variant (THOR) is not included.
+
+    ## References and asset credits
+
+    Shridhar et al., "ALFWorld: Aligning Text and Embodied Environments for Interactive Learning", ICLR 2021 (MIT);
+    Shridhar et al., "ALFRED", CVPR 2020 (MIT); Cote et al., "TextWorld", 2018 (MIT). Room templates and frequencies of the
+    generator are derived from the official games (MIT). The optional original engine loads Fast Downward (GPL-3.0) and
+    Jericho (GPL-2.0).
+    """  # noqa: E501
 
     name: ClassVar[str] = "alfworld"
     splits: ClassVar[tuple[str, ...]] = SPLITS
