@@ -85,10 +85,11 @@ def test_the_oracle_plays_boxoban(data_dir: Path) -> None:
 
 
 def test_steps_repeat_exactly_in_two_copies_and_across_processes() -> None:
-    def trace() -> list[Any]:
+    def trace() -> list[tuple[Any, ...]]:
         env = gym.make("seed/Sokoban-v0", boxes=2, rules="strict")
         env.action_space.seed(0)
-        rng, found = np.random.default_rng(0), []
+        rng = np.random.default_rng(0)
+        found: list[tuple[Any, ...]] = []
         for episode in range(4):
             observation, info = env.reset(seed=3 if episode == 0 else None)
             found.append((observation["text"], observation["image"].sum(), info))
@@ -129,10 +130,10 @@ def test_the_global_generators_are_left_alone() -> None:
 
     random.seed(1)
     np.random.seed(1)
-    before = random.getstate(), np.random.get_state()[1].tobytes()  # type: ignore[index, union-attr]
+    before = random.getstate(), np.random.get_state()[1].tobytes()  # type: ignore[index]
     for levels in ("retrograde", "classic"):
         SokobanEnv(levels=levels).reset(seed=5)
-    assert before == (random.getstate(), np.random.get_state()[1].tobytes())  # type: ignore[index, union-attr]
+    assert before == (random.getstate(), np.random.get_state()[1].tobytes())  # type: ignore[index]
 
 
 def test_observation_modes_hold_what_they_say() -> None:
@@ -179,7 +180,7 @@ def test_a_refused_action_changes_nothing_and_says_why(rules: Any, mode: Any) ->
 def test_several_actions_in_one_turn_stop_at_the_solution() -> None:
     env = SokobanEnv(size=7, obs_mode="text", max_actions=3)
     env.reset(options={"level": "######\n#@ $.#\n######"})
-    observation, reward, terminated, _, info = env.step("right, right, left")
+    _, reward, terminated, _, info = env.step("right, right, left")
     assert terminated
     assert reward == pytest.approx(10.8)
     assert info["sokoban"]["steps"] == 2
@@ -358,7 +359,7 @@ def test_rendering_is_pure_and_makes_gifs(tmp_path: Path) -> None:
     from PIL import Image
 
     with Image.open(tmp_path / "deep" / "oracle.gif") as animation:
-        assert animation.n_frames > 8
+        assert getattr(animation, "n_frames", 1) > 8
         assert np.abs(np.asarray(animation.convert("RGB")).astype(int) - frames[0]).mean() < 12
     text = gym.make("seed/Sokoban-v0", render_mode="ansi")
     observation, _ = text.reset(seed=0)
@@ -407,8 +408,8 @@ def test_commands_show_solve_pack_and_draw(tmp_path: Path, capsys: pytest.Captur
 
 def test_info_has_the_same_keys_everywhere_and_is_json_after_tuples(data_dir: Path) -> None:
     keys = None
-    for arguments in ({}, {"levels": str(data_dir / "boxoban")}):
-        env = SokobanEnv(obs_mode="text", **arguments)
+    for levels in ("retrograde", str(data_dir / "boxoban")):
+        env = SokobanEnv(obs_mode="text", levels=levels)
         for info in (env.reset(seed=0)[1], env.step("up")[4]):
             found = (set(info), set(info["sokoban"]), set(info["sokoban"]["oracle"]))
             keys = keys or found

@@ -211,7 +211,8 @@ def test_training_ids_are_unbounded_and_unknown_ids_and_splits_named() -> None:
             source.task_ids("valid")
         for task_id in ("", "nonsense", "retro-6x6-b1-s4-15/test/-1", "retro-6x6-b1-s4-15/test/99999999999",
                         "retro-6x6-b9-s4-15/test/0", "retro-8x8-b1-s4-15/test/0", "retro-6x6-b1-s9-4/test/0",
-                        "classic-6x6-b1-d30/4294967295", "classic-6x6-b2-d30/1", "retro-6x6-b1-s4-15/test/١"):  # fmt: skip
+                        "classic-6x6-b1-d30/4294967295", "classic-6x6-b2-d30/1",
+                        "retro-6x6-b1-s4-15/test/١"):  # fmt: skip
             with pytest.raises(UnknownTask):
                 source.load(task_id)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import chain, permutations, product
 
 from seed_envs.errors import OracleUnavailable
 from seed_envs.vision.ezpoints.formula import FormulaError, evaluate
@@ -63,7 +63,7 @@ def _four_numbers(game: Game) -> str:
     if not prefix:
         return solve(values, game.puzzle.target)[0]
     room = game.puzzle.max_tokens - blanks
-    for formula in (solve(values, game.puzzle.target), *completions(prefix, values, game.puzzle.target)):
+    for formula in chain([solve(values, game.puzzle.target)], completions(prefix, values, game.puzzle.target)):
         if len(prefix) < len(formula) <= room and formula[: len(prefix)] == prefix:
             return formula[len(prefix)]
     return ""

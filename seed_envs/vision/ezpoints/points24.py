@@ -49,7 +49,8 @@ class Points24Env(CardGameEnv):
 
     ## Differences from the original
     Division is exact, so ``8/(3-8/3)`` wins. Digits are not joined, there is no power and no floor division, and no
-    text is ever evaluated; the original's ``eval`` can be made to hang by a formula. Hands without a solution are not dealt.
+    text is ever evaluated; the original's ``eval`` can be made to hang by a formula. Hands without a solution are not
+    dealt.
 
     ## References and asset credits
     Game: gym_cards of RL4VLM (Zhai et al., 2024; MIT). All pictures are drawn by code in this package.
