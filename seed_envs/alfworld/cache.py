@@ -28,6 +28,7 @@ FORMAT: Final = "seed-alfworld-games"
 VERSION: Final = 1
 SUFFIX: Final = ".games"
 MAX_CACHE_BYTES: Final = 500_000_000
+MAX_BLOCK_BYTES: Final = 20_000_000
 _STORED: Final = tuple(field.name for field in dataclasses.fields(Game) if field.init and field.name != "game_id")
 
 
@@ -176,7 +177,7 @@ class CacheLibrary(_Indexed):
     def _compile(self, task_id: str) -> Game:
         offset, length = self._index[task_id]
         try:
-            return unpack_game(task_id, json.loads(zlib.decompress(self._body[offset : offset + length])))
+            return unpack_game(task_id, json.loads(_inflate(self._body[offset : offset + length])))
         except (zlib.error, ValueError, TypeError, IndexError) as error:
             raise DataInvalid(f"{self.source}: the record of {task_id!r} is damaged: {error}; {_REBUILD}") from error
 
@@ -187,6 +188,19 @@ class CacheLibrary(_Indexed):
 
 
 _REBUILD: Final = "rebuild it with: python -m seed_envs.alfworld import PATH"
+
+
+def _inflate(blob: bytes) -> bytes:
+    """Decompress exactly one complete block of bounded size.
+
+    Raises:
+        ValueError: when the block is cut, followed by something, or too large.
+    """
+    stream = zlib.decompressobj()
+    content = stream.decompress(blob, MAX_BLOCK_BYTES)
+    if not stream.eof or stream.unused_data:
+        raise ValueError("a compressed block is cut, too long or too large")
+    return content
 
 
 def _read_cache(path: Path) -> tuple[dict[str, Any], dict[str, list[int]], bytes]:
@@ -202,7 +216,7 @@ def _read_cache(path: Path) -> tuple[dict[str, Any], dict[str, list[int]], bytes
         if hashlib.sha256(body).hexdigest() != header["sha256"]:
             raise DataInvalid(f"{path}: the content does not fit its hash; {_REBUILD}")
         cut = int(header["index_bytes"])
-        index = json.loads(zlib.decompress(body[:cut]))
+        index = json.loads(_inflate(body[:cut]))
     except (ValueError, KeyError, TypeError, zlib.error) as error:
         if isinstance(error, DataInvalid):
             raise

@@ -1,0 +1,408 @@
+"""Game files: trees, packs, the compiled cache, hostile content, download with resume."""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import io
+import json
+import lzma
+import os
+import re
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from alfworld_quirk_room import SESSIONS, quirk_problem
+
+from seed_envs.alfworld import cache, download
+from seed_envs.alfworld.__main__ import main
+from seed_envs.alfworld.engine import Engine
+from seed_envs.alfworld.generator import compact, rooms
+from seed_envs.alfworld.goals import TASK_TYPES, Goal
+from seed_envs.alfworld.library import PACK_NAME, PackLibrary, TreeLibrary, open_library, read_game_file
+from seed_envs.alfworld.pddl import MAX_PROBLEM_CHARS, read_problem, write_goal, write_problem
+from seed_envs.alfworld.tasks import TaskSource
+from seed_envs.errors import DataInvalid, DataMissing, UnknownTask
+
+GRAMMAR = 'grammar :: """\n{"intro": [], "task": [\n {\n "rhs": "@@TASK@@" } ]}\n"""'
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("SEED_CACHE_DIR", str(tmp_path / "cache"))
+    open_library.cache_clear()
+    yield
+    open_library.cache_clear()
+
+
+def document(task_id: str, **changes: Any) -> dict[str, Any]:
+    """A game file's content, with a grammar that holds the goal sentence only."""
+    module = compact if task_id.startswith("compact") else rooms
+    problem, game = module.generate_problem(task_id)
+    content = {
+        "pddl_domain": "(define (domain alfred))",
+        "grammar": GRAMMAR.replace("@@TASK@@", game.sentence),
+        "pddl_problem": write_problem(problem, "test"),
+        "solvable": True,
+        "walkthrough": list(game.walkthrough),
+    }
+    return {**content, **changes}
+
+
+def put_game(root: Path, task_id: str, content: Any) -> Path:
+    path = root.joinpath(*task_id.split("/")) / "game.tw-pddl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def wins(engine: Engine) -> bool:
+    return all(engine.act(command).valid for command in engine.game.walkthrough) and engine.won
+
+
+# -- reading and writing -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task_id", ["procedural/train/1", "procedural/valid_unseen/8", "compact/test/3"])
+def test_a_generated_game_survives_the_file_format(task_id: str, tmp_path: Path) -> None:
+    game = (compact if task_id.startswith("compact") else rooms).generate(task_id)
+    path = put_game(tmp_path, "mine/task/trial_1", document(task_id))
+    again = read_game_file(path, task_id)
+    assert cache.pack_game(again) == cache.pack_game(game)
+    assert wins(Engine(again))
+
+
+@pytest.mark.parametrize("kind", TASK_TYPES)
+def test_goals_are_read_back_as_written(kind: str) -> None:
+    goal = Goal(kind, "mug", "desklamp" if kind == "look" else "shelf")
+    problem = quirk_problem(goal)
+    assert read_problem(write_problem(problem, "x")) == problem
+    assert write_goal(goal).count("(") == write_goal(goal).count(")")
+
+
+def test_a_tree_like_alfworlds_own_download_is_read(tmp_path: Path) -> None:
+    put_game(tmp_path / "json_2.1.1", "valid_unseen/pick-x-1/trial_A", document("compact/train/0"))
+    put_game(tmp_path / "json_2.1.1", "mine/own-task/trial_B", document("compact/train/1"))
+    put_game(tmp_path, "mine/own-task/trial_C", document("compact/train/2"))
+    (tmp_path / "json_2.1.1" / "valid_unseen" / "pick-x-1" / "trial_A" / "traj_data.json").write_text("{}")
+    library = TreeLibrary(tmp_path)
+    assert library.ids == ("mine/own-task/trial_B", "mine/own-task/trial_C", "valid_unseen/pick-x-1/trial_A")
+    assert wins(Engine(library.game("mine/own-task/trial_B")))
+    assert TaskSource(tmp_path).ids("custom") == ("mine/own-task/trial_B", "mine/own-task/trial_C")
+    with pytest.raises(UnknownTask, match="trial_B"):
+        library.game("mine/own-task/trial_D")
+    with pytest.raises(UnknownTask):
+        library.game("../../etc/passwd")
+
+
+def test_an_empty_folder_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(DataMissing, match="seed_envs.alfworld download"):
+        open_library(tmp_path)
+
+
+def test_the_real_pack_reads_like_files(data_dir: Path, tmp_path: Path) -> None:
+    pack = PackLibrary(data_dir / "alfworld" / PACK_NAME)
+    task_id = pack.ids[100]
+    path = put_game(tmp_path, task_id, pack.document(task_id))
+    assert cache.pack_game(read_game_file(path, task_id)) == cache.pack_game(pack.game(task_id))
+
+
+# -- the compiled cache ------------------------------------------------------------------------------------------------
+
+
+def make_pack(folder: Path, count: int = 4) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for number in range(count):
+        content = document(f"compact/train/{number}")
+        sentence = re.search(r"Your task is to[^\"]*", content["grammar"])
+        assert sentence is not None
+        record = {"split": "train", "task": f"task-{number}", "trial": "trial_1", "goal_text": sentence.group()}
+        lines.append(
+            json.dumps({**record, "walkthrough": content["walkthrough"], "pddl_problem": content["pddl_problem"]})
+        )
+    (folder / PACK_NAME).write_bytes(lzma.compress("\n".join(lines).encode()))
+
+
+def test_the_cache_holds_the_same_games_and_notices_changed_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "data"
+    make_pack(folder)
+    plain = {i: cache.pack_game(open_library(folder).game(i)) for i in open_library(folder).ids}
+    assert main(["import", str(folder)]) == 0
+    assert "4 games compiled" in capsys.readouterr().out
+    open_library.cache_clear()
+    library = open_library(folder)
+    assert isinstance(library, cache.CacheLibrary)
+    assert {i: cache.pack_game(library.game(i)) for i in library.ids} == plain
+    assert wins(Engine(library.game("train/task-0/trial_1")))
+    make_pack(folder, 3)
+    open_library.cache_clear()
+    assert len(open_library(folder).ids) == 3
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda raw: raw.replace(b'"version": 1', b'"version": 9', 1), "version"),
+        (lambda raw: raw[:-1] + bytes([raw[-1] ^ 1]), "hash"),
+        (lambda raw: b"\x80\x04pickle" + raw, "not a compiled cache"),
+        (lambda raw: b"[]\n", "not a compiled cache"),
+        (lambda raw: raw.replace(b'"index_bytes": ', b'"index_bytes": 9', 1), "not a compiled cache"),
+    ],
+)
+def test_a_damaged_cache_is_refused(damage: Callable[[bytes], bytes], message: str, tmp_path: Path) -> None:
+    make_pack(tmp_path / "data", 2)
+    path = cache.build_cache(tmp_path / "data")
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(DataInvalid, match=message) as caught:
+        cache.CacheLibrary(path)
+    assert str(path) in str(caught.value) and "import" in str(caught.value)
+
+
+# -- hostile files -----------------------------------------------------------------------------------------------------
+
+GOOD = write_problem(quirk_problem(SESSIONS["lamp"][0]), "x")
+MUG = "(objectType mug_bar_010 mugtype)"
+
+HOSTILE_PROBLEMS = {
+    "no sections": ("(define (problem x))", r"expected a section '\(:init"),
+    "no goal": (GOOD[: GOOD.index("(:goal")], r"\(:goal"),
+    "another goal": (GOOD.replace("isToggled ?ot", "isOn ?ot"), "six known shapes"),
+    "unknown predicate": (GOOD.replace(MUG, MUG + " (flies mug_bar_010 air)"), "'flies'"),
+    "misspelt predicate": (GOOD.replace(MUG, "(objectTipe mug_bar_010 mugtype)"), "Did you mean 'objecttype'"),
+    "wrong arity": (GOOD.replace(MUG, "(objectType mug_bar_010)"), "wrong number of arguments"),
+    "nested fact": (GOOD.replace(MUG, "(objectType (mug) mugtype)"), "malformed fact near"),
+    "three arguments": (GOOD.replace(MUG, "(objectType a b c)"), "malformed fact near"),
+    "type without ending": (GOOD.replace(MUG, "(objectType mug_bar_010 mug)"), "end in 'Type'"),
+    "two starts": (GOOD.replace(MUG, MUG + " (atLocation agent1 loc_bar_01)"), "exactly one"),
+    "place twice": (GOOD.replace(MUG, MUG + " (receptacleAtLocation desk_bar_004 loc_bar_77)"), "two locations"),
+    "lies nowhere": (GOOD.replace(MUG, MUG + " (inReceptacle mug_bar_010 moon_bar_1)"), "not a receptacle"),
+    "lamp missing": (GOOD.replace("(toggleable desklamp_bar_005)", ""), "'desklamp'"),
+    "target missing": (GOOD.replace("book_bar_002 booktype", "book_bar_002 bookletype"), "'book'"),
+    "too long": (GOOD + " " * MAX_PROBLEM_CHARS, "at most"),
+    "too many things": (
+        GOOD.replace(MUG, MUG + "".join(f"(objectType pen_bar_{n} pentype)" for n in range(3_000))),
+        "at most",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE_PROBLEMS)
+def test_malformed_problems_name_file_and_reason(case: str, tmp_path: Path) -> None:
+    text, message = HOSTILE_PROBLEMS[case]
+    path = put_game(tmp_path, "mine/task/trial_1", document("compact/train/0", pddl_problem=text))
+    library = TreeLibrary(tmp_path)
+    with pytest.raises(DataInvalid, match=message) as caught:
+        library.game("mine/task/trial_1")
+    assert str(path) in str(caught.value) or "mine/task/trial_1" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("not json", "expected one JSON object"),
+        ("[1, 2]", "found a list"),
+        ("[" * 100_000, "not a game file"),
+        ({"grammar": GRAMMAR}, "pddl_problem"),
+        ({"pddl_problem": GOOD}, "goal sentence"),
+        (document("compact/train/0", walkthrough="go north"), "walkthrough"),
+        (document("compact/train/0", grammar=GRAMMAR.replace("@@TASK@@", "x" * 2_000)), "goal sentence of"),
+        (document("compact/train/0", pddl_problem=7), "pddl_problem"),
+    ],
+)
+def test_malformed_files_name_file_and_reason(content: Any, message: str, tmp_path: Path) -> None:
+    path = put_game(tmp_path, "mine/task/trial_1", content)
+    with pytest.raises(DataInvalid, match=message) as caught:
+        TreeLibrary(tmp_path).game("mine/task/trial_1")
+    assert str(path) in str(caught.value)
+
+
+def test_huge_files_are_not_read(tmp_path: Path) -> None:
+    path = put_game(tmp_path, "mine/task/trial_1", "")
+    with path.open("wb") as file:
+        file.truncate(9_000_000)
+    with pytest.raises(DataInvalid, match="9,000,000 bytes"):
+        TreeLibrary(tmp_path).game("mine/task/trial_1")
+
+
+@pytest.mark.parametrize("damage", ["cut", "text", "line"])
+def test_broken_packs_are_refused(damage: str, tmp_path: Path) -> None:
+    make_pack(tmp_path, 2)
+    path = tmp_path / PACK_NAME
+    raw = path.read_bytes()
+    broken = {"cut": raw[:-30], "text": b"hello", "line": lzma.compress(b'{"split": "a/b"}\n')}[damage]
+    path.write_bytes(broken)
+    with pytest.raises(DataInvalid, match=re.escape(str(path))):
+        PackLibrary(path)
+
+
+def test_python_in_a_game_file_is_never_run(tmp_path: Path) -> None:
+    """The original evaluates expressions in braces of its grammars; here they stay text."""
+    marker = tmp_path / "ran"
+    attack = f"{{__import__('pathlib').Path({str(marker)!r}).touch() or 'x'}}"
+    sentence = "Your task is to: put a mug in shelf." + attack.replace('"', "'")
+    content = document("compact/train/0", grammar=GRAMMAR.replace("@@TASK@@", sentence))
+    put_game(tmp_path / "tree", "mine/task/trial_1", content)
+    engine = Engine(TreeLibrary(tmp_path / "tree").game("mine/task/trial_1"))
+    assert attack in engine.reset()
+    assert wins(engine)
+    engine.act(attack)
+    assert not marker.exists()
+
+
+# -- download ----------------------------------------------------------------------------------------------------------
+
+
+class Server(http.server.BaseHTTPRequestHandler):
+    """Serves one archive; can break off, refuse ranges, or answer with errors."""
+
+    archive: ClassVar[bytes] = b""
+    cut: ClassVar[int] = 0
+    ranges: ClassVar[bool] = True
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        wanted = self.headers.get("Range", "")
+        type(self).asked.append(wanted)
+        if self.path != "/games.zip":
+            self.send_error(404)
+            return
+        start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and self.ranges else 0
+        if start >= len(self.archive):
+            self.send_error(416)
+            return
+        body = self.archive[start:]
+        self.send_response(206 if start else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[: self.cut or len(body)])
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    Server.cut, Server.ranges, Server.asked = 0, True, []
+    running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    thread = threading.Thread(target=running.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{running.server_address[1]}/games.zip"
+    running.shutdown()
+    running.server_close()
+
+
+@pytest.fixture
+def small_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists of one game each, so that a small archive is complete."""
+    monkeypatch.setattr(download, "manifest", lambda split: (f"{split}/task-1/trial_1",))
+    monkeypatch.setattr(download, "VALID_UNSEEN_GAMES", 1)
+
+
+def archive(*extra: tuple[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    game = json.dumps(document("compact/train/0")).encode()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as file:
+        for split in ("train", "valid_seen", "valid_unseen"):
+            file.writestr(f"json_2.1.1/{split}/task-1/trial_1/game.tw-pddl", game)
+            file.writestr(f"json_2.1.1/{split}/task-1/trial_1/other.json", b"{}")
+        for name, content in extra:
+            file.writestr(name, content)
+    return buffer.getvalue()
+
+
+@pytest.mark.usefixtures("small_lists")
+def test_download_resumes_checks_and_unpacks(server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Server.archive = archive()
+    digest = hashlib.sha256(Server.archive).hexdigest()
+    target = tmp_path / "games"
+    Server.cut = 5_000
+    command = ["download", "--url", server, "--output", str(target), "--sha256", digest]
+    assert main(command) == 2
+    assert "run the same command again" in capsys.readouterr().err
+    assert (target / "games.zip.part").stat().st_size == 5_000
+    Server.cut = 0
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert Server.asked == ["", "bytes=5000-"]
+    assert digest in out and "3 games" in out and "100 %" in err
+    assert json.loads((target / "download.json").read_text())["sha256"] == digest
+    assert sorted(p.name for p in target.rglob("*") if p.is_file()) == ["download.json", *["game.tw-pddl"] * 3]
+    assert isinstance(open_library(target.resolve()), cache.CacheLibrary)
+
+
+@pytest.mark.usefixtures("small_lists")
+def test_a_server_without_ranges_starts_over_and_a_complete_part_is_kept(server: str, tmp_path: Path) -> None:
+    Server.archive, Server.ranges = archive(), False
+    part = tmp_path / "games.zip.part"
+    part.write_bytes(b"old")
+    download.fetch(server, part)
+    assert part.read_bytes() == Server.archive
+    Server.ranges = True
+    download.fetch(server, part)
+    assert part.read_bytes() == Server.archive
+
+
+@pytest.mark.usefixtures("small_lists")
+def test_a_wrong_checksum_removes_the_file(server: str, tmp_path: Path) -> None:
+    Server.archive = archive()
+    with pytest.raises(DataInvalid, match="expected SHA-256"):
+        download.download(tmp_path, url=server, sha256="0" * 64)
+    assert not (tmp_path / "games.zip.part").exists() and not (tmp_path / "train").exists()
+
+
+@pytest.mark.usefixtures("small_lists")
+def test_names_in_the_archive_never_leave_the_folder(server: str, tmp_path: Path) -> None:
+    Server.archive = archive(
+        ("../../train/evil/trial_1/game.tw-pddl", b"{}"),
+        ("/etc/game.tw-pddl", b"{}"),
+        ("json/train/..%2f/trial_1/game.tw-pddl", b"{}"),
+        ("json/train/a/../trial_1/game.tw-pddl", b"{}"),
+    )
+    download.download(tmp_path / "inside", url=server)
+    outside = [path for path in tmp_path.rglob("*") if path.is_file() and "inside" not in path.parts]
+    assert outside == []
+    assert (tmp_path / "inside" / "train" / "evil" / "trial_1" / "game.tw-pddl").is_file()
+
+
+def test_incomplete_archives_bad_addresses_and_errors_are_explained(server: str, tmp_path: Path) -> None:
+    Server.archive = archive()
+    with pytest.raises(DataInvalid, match="listed games of 'train' are missing"):
+        download.download(tmp_path, url=server)
+    with pytest.raises(DataMissing, match="404"):
+        download.download(tmp_path / "a", url=server.replace("games.zip", "none"))
+    with pytest.raises(DataInvalid, match="https"):
+        download.download(tmp_path / "b", url="http://example.org/games.zip")
+    with pytest.raises(DataInvalid, match="https"):
+        download.download(tmp_path / "b", url="file:///etc/passwd")
+    (tmp_path / "c.zip").write_bytes(b"no archive")
+    with pytest.raises(DataInvalid, match="not a zip archive"):
+        download.unpack(tmp_path / "c.zip", tmp_path)
+    assert all(address.startswith("https://github.com/alfworld/") for address in download.ADDRESSES.values())
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+def test_list_export_and_demos(tmp_path: Path, capsys: pytest.CaptureFixture[str], data_dir: Path) -> None:
+    assert main(["list", "mini_valid_seen"]) == 0
+    assert len(capsys.readouterr().out.split()) == 30
+    target = tmp_path / "game.tw-pddl"
+    official = str(data_dir / "alfworld")
+    assert main(["export", "compact/train/4", "--data-dir", official, "--output", str(target)]) == 0
+    assert wins(Engine(read_game_file(target, "compact/train/4")))
+    out = tmp_path / "demos.jsonl"
+    command = ["demos", "mini_train", "--expert", "oracle", "--limit", "5", "--output", str(out)]
+    assert main(command) == 0
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(rows) == 5 and all(row["success"] for row in rows)
+    assert "<action>" in rows[0]["steps"][0]["reply"] and rows[0]["steps"][0]["messages"][0]["role"] == "user"
+    assert main(["import", str(tmp_path / "nowhere")]) == 2
+    assert "download" in capsys.readouterr().err
+    assert os.environ["SEED_CACHE_DIR"] == str(tmp_path / "cache")
