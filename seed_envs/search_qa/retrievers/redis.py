@@ -1,0 +1,198 @@
+"""Redis with RediSearch: BM25 over words, or vectors by HNSW. Tested against a real server.
+
+Its BM25 has its own constants and stemmer, so ranks are near Lucene's but not equal. Stop words are removed and terms
+escaped on this side; the index is made without stop words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+
+from seed_envs.errors import require
+from seed_envs.lucene.analyzer import STOP_WORDS
+from seed_envs.lucene.tokenizer import tokenize
+from seed_envs.search_qa.corpus import Corpus
+from seed_envs.search_qa.encoders import Encoder, open_encoder, record_as_json
+from seed_envs.search_qa.retrievers.base import Capabilities, Hit, check_k, fingerprint_of
+from seed_envs.search_qa.retrievers.ingest import ingest_in_order
+from seed_envs.search_qa.retrievers.service import ServiceConnections
+
+_SPECIAL = re.compile(r"([^\w])")
+_FIELDS = ("id", "title", "text", "quoted")
+
+
+class RedisRetriever:
+    """A client of one RediSearch index.
+
+    Args:
+        host: Server address.
+        port: Its port.
+        database: Database number.
+        index: Index name, also the prefix of its keys.
+        encoder: Search by vectors of this encoder instead of words.
+        password: For servers that ask for one.
+    """
+
+    def __init__(
+        self, host: str, port: int, database: int, index: str, encoder: Encoder | None = None, password: str = ""
+    ) -> None:
+        require("redis", "redis", "Redis retrieval")
+        self.index, self.encoder = index, encoder
+        self.capabilities = Capabilities(vector=encoder is not None, tie_stable=False)
+        self._address: dict[str, Any] = {"host": host, "port": port, "db": database, "password": password or None}
+        self._connections = ServiceConnections(self._connect, f"{host}:{port}/{database}", _lost, _timeouts)
+
+    @property
+    def fingerprint(self) -> str:
+        """Engine, index name and encoder; the content of the index is not hashed."""
+        encoder = record_as_json(self.encoder.record) if self.encoder is not None else None
+        return fingerprint_of({"engine": "redis", "index": self.index, "encoder": encoder})
+
+    def _connect(self, seconds: float) -> Any:
+        import redis
+
+        # Protocol 2 answers in plain lists, whatever the client's version prefers.
+        return redis.Redis(
+            **self._address, protocol=2, socket_connect_timeout=min(1.0, seconds), socket_timeout=seconds
+        )
+
+    def _command(self, *parts: Any, deadline: float | None = None) -> Any:
+        return self._connections.run(lambda client, _: client.execute_command(*parts), deadline)
+
+    def stored(self) -> int:
+        """How many passages the index holds."""
+        info = self._command("FT.INFO", self.index)
+        table = dict(zip(info[::2], info[1::2], strict=False))
+        return int(table[b"num_docs"])
+
+    def ingest(self, corpus: Corpus, progress: bool = False, batch: int = 500) -> int:
+        """Creates the index where it is missing and loads the passages; can be interrupted and run again."""
+        import redis
+
+        schema: list[Any] = ["contents", "TEXT"]
+        if self.encoder is not None:
+            size = self.encoder.record.dimension
+            schema += ["vector", "VECTOR", "HNSW", 6, "TYPE", "FLOAT32", "DIM", size, "DISTANCE_METRIC", "IP"]
+        try:
+            prefix = ["ON", "HASH", "PREFIX", 1, f"{self.index}:", "STOPWORDS", 0]
+            self._command("FT.CREATE", self.index, *prefix, "SCHEMA", *schema)
+        except redis.ResponseError as error:
+            if "already exists" not in str(error):
+                raise
+        return ingest_in_order(corpus, self.stored, self._write, batch, progress)
+
+    def _write(self, first: int, passages: list[Hit]) -> None:
+        vectors = None
+        if self.encoder is not None:
+            vectors = self.encoder.encode_passages([hit.contents for hit in passages])
+
+        def write(client: Any, _: float) -> None:
+            pipe = client.pipeline(transaction=False)
+            for number, hit in enumerate(passages):
+                fields: dict[str, Any] = {
+                    "id": hit.id, "title": hit.title, "text": hit.text, "quoted": int(hit.quoted),
+                    "contents": hit.contents,
+                }  # fmt: skip
+                if vectors is not None:
+                    fields["vector"] = vectors[number].astype("<f4").tobytes()
+                pipe.hset(f"{self.index}:{first + number}", mapping=fields)
+            pipe.execute()
+
+        self._connections.run(write, None)
+
+    def search(self, queries: Sequence[str], k: int, deadline: float | None = None) -> list[list[Hit]]:
+        """See `Retriever.search`; the queries of a call go through one pipeline."""
+        check_k(k)
+        if not queries:
+            return []
+        commands = self._commands(list(queries), k)
+
+        def find(client: Any, _: float) -> list[Any]:
+            pipe = client.pipeline(transaction=False)
+            for command in commands:
+                if command is not None:
+                    pipe.execute_command(*command)
+            return list(pipe.execute())
+
+        answers = iter(self._connections.run(find, deadline) if any(commands) else [])
+        read = _read_words if self.encoder is None else _read_vectors
+        return [read(next(answers)) if command is not None else [] for command in commands]
+
+    def _commands(self, queries: list[str], k: int) -> list[list[Any] | None]:
+        """One FT.SEARCH per query; None for a query without words."""
+        tail = ["LIMIT", 0, k, "DIALECT", 2]
+        if self.encoder is None:
+            fields = ["RETURN", len(_FIELDS), *_FIELDS]
+            return [
+                ["FT.SEARCH", self.index, words, "SCORER", "BM25STD", "WITHSCORES", *fields, *tail] if words else None
+                for words in map(words_of, queries)
+            ]
+        fields = ["RETURN", len(_FIELDS) + 1, *_FIELDS, "distance"]
+        vectors = np.asarray(self.encoder.encode_queries(queries), dtype="<f4")
+        text = f"*=>[KNN {k} @vector $v AS distance]"
+        return [
+            ["FT.SEARCH", self.index, text, "PARAMS", 2, "v", vector.tobytes(), "SORTBY", "distance", *fields, *tail]
+            for vector in vectors
+        ]
+
+    def close(self) -> None:
+        """Closes this thread's connection."""
+        self._connections.drop()
+
+
+def words_of(query: str) -> str:
+    """A RediSearch query that matches any of the words; every special character is escaped.
+
+    >>> words_of("the capital of 'X' @admin:{y}")
+    '@contents:(capital|X|admin|y)'
+    """
+    words = [word for word in tokenize(query) if word.lower() not in STOP_WORDS]
+    escaped = [_SPECIAL.sub(r"\\\1", word) for word in dict.fromkeys(words)]
+    return f"@contents:({'|'.join(escaped)})" if escaped else ""
+
+
+def _fields(flat: Sequence[bytes]) -> dict[str, str]:
+    return {key.decode(): value.decode("utf-8", "replace") for key, value in zip(flat[::2], flat[1::2], strict=True)}
+
+
+def _hit(fields: dict[str, str], score: float) -> Hit:
+    return Hit(fields["id"], fields["title"], fields["text"], score, fields["quoted"] == "1")
+
+
+def _read_words(answer: Sequence[Any]) -> list[Hit]:
+    rows = zip(answer[2::3], answer[3::3], strict=True)
+    return [_hit(_fields(flat), float(score)) for score, flat in rows]
+
+
+def _read_vectors(answer: Sequence[Any]) -> list[Hit]:
+    found = [_fields(flat) for flat in answer[2::2]]
+    return [_hit(fields, 1.0 - float(fields["distance"])) for fields in found]
+
+
+def _lost() -> tuple[type[BaseException], ...]:
+    import redis
+
+    return (redis.ConnectionError,)
+
+
+def _timeouts() -> tuple[type[BaseException], ...]:
+    import redis
+
+    return (redis.TimeoutError,)
+
+
+def open_redis(
+    name: str, corpus: Corpus | None, encoder: str | Encoder | None = None, **options: Any
+) -> RedisRetriever:
+    """Opens `redis://[:PASSWORD@]HOST:6379/0?index=NAME`; words unless an encoder is given."""
+    parts = urlsplit(name)
+    index = parse_qs(parts.query).get("index", ["passages"])[0]
+    chosen = open_encoder(encoder) if isinstance(encoder, str) else encoder
+    database = int(parts.path.strip("/") or 0)
+    host, port = parts.hostname or "127.0.0.1", parts.port or 6379
+    return RedisRetriever(host, port, database, index, chosen, password=parts.password or "", **options)
