@@ -148,9 +148,9 @@ def load_products(
             seen.add(asin)
             products.append(_product(row, entries.get(asin, {}), rules, rng))
         except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-            asin = row.get("asin") if isinstance(row, Mapping) else "?"
+            shown = row.get("asin") if isinstance(row, Mapping) else "?"
             raise DataInvalid(
-                f"product row {number} (asin {asin!r}) is not in the WebShop format: {error!r}"
+                f"product row {number} (asin {shown!r}) is not in the WebShop format: {error!r}"
             ) from error
     return tuple(products)
 

@@ -51,7 +51,7 @@ class WebShopEnv(SeedEnv[str]):
     A task is a goal with the id ``ASIN/n``. By default the catalogue is generated from a seed (1,000 products, no
     download); ``catalogue="files"`` reads the original files (``items_shuffle*``, ``items_ins_v2*``,
     ``items_human_ins*``; ``.json`` or ``.json.gz``). Splits ``train``, ``eval``, ``test`` are the original's ranges
-    (goals 1500 and up, 500-1499, 0-499; in catalogues with fewer than 2,000 goals 70, 20 and 10 %), ``verl-train`` and
+    (goals 1500 and up, 500-1499, 0-499; in catalogues with fewer than 4,000 goals 70, 20 and 10 %), ``verl-train`` and
     ``verl-test`` those of verl-agent, ``product-train``, ``product-eval``, ``product-test`` share no product, ``all``
     is everything. ``reset(options={"goal": i})`` plays goal i of the shuffled list.
 

@@ -14,7 +14,7 @@ from seed_envs.tasks import Manifest
 from seed_envs.webshop.goals import Goal
 
 #: Below this number of goals the fixed ranges would leave no training set; shares are used instead.
-SMALL_CATALOGUE = 2000
+SMALL_CATALOGUE = 4000
 _EVAL_SHARE = 10
 
 

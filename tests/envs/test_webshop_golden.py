@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from random import Random
-from types import ModuleType
 
 import pytest
+from webshop_catalogues import ROWS, open_small_shop
 
 from seed_envs.webshop import writers
 from seed_envs.webshop.actions import parse_original
@@ -20,20 +17,6 @@ from seed_envs.webshop.pages import Page
 from seed_envs.webshop.reward import score_fixed, score_original, title_score
 from seed_envs.webshop.shop import Shop
 from seed_envs.webshop.state import State
-
-
-def _catalogues() -> ModuleType:
-    name = "webshop_catalogues"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-    return sys.modules[name]
-
-
-open_small_shop = _catalogues().open_small_shop
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +159,7 @@ def test_case_15_blank_nodes(walk: Walk) -> None:
     assert writers.text(walk("search[quill]", "click[za00000003]", "click[features]")).endswith("< Prev [SEP] ")
     assert writers.text(walk("click[< prev]", "click[description]")).endswith("< Prev")
     assert writers.text(walk("search[veld]", "click[za00000004]", "click[description]")).endswith("< Prev [SEP] ")
-    row = {**_catalogues().ROWS[0], "small_description": ["one", " \n ", "\xa0", "  two  lines "]}
+    row = {**ROWS[0], "small_description": ["one", " \n ", "\xa0", "  two  lines "]}
     other = open_small_shop(rows=[row])
     page = Walk(other, other.goals[0])("search[orlo]", "click[za00000001]", "click[features]")
     assert writers.text(page).endswith("< Prev [SEP] one [SEP]  [SEP] two  lines")
@@ -232,7 +215,7 @@ def test_case_19_values_that_collide(walk: Walk) -> None:
     assert walk("click[< prev]", "click[size]").state.options == (("size", "size"),)
     groups = {"One": ["red", "blue"], "Two": ["blue", "red", "red"]}
     row = {
-        **_catalogues().ROWS[0],
+        **ROWS[0],
         "customization_options": {k: [{"value": v} for v in values] for k, values in groups.items()},
     }
     other = open_small_shop(rows=[row])
@@ -410,7 +393,7 @@ def test_case_26_further_totals(shop: Shop) -> None:
 
 def test_case_27_done_page(walk: Walk) -> None:
     size = "5' x 7' <b> & \"q\""
-    row = {**_catalogues().ROWS[0], "customization_options": {"color": [{"value": "red"}], "size": [{"value": size}]}}
+    row = {**ROWS[0], "customization_options": {"color": [{"value": "red"}], "size": [{"value": size}]}}
     other = open_small_shop(rows=[row])
     page = Walk(other, other.goals[0])(
         "search[orlo]", "click[za00000001]", f"click[{size}]", "click[red]", "click[buy now]"

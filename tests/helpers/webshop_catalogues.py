@@ -134,7 +134,5 @@ def open_small_shop(
     **rules: Any,
 ) -> Shop:
     """A shop over the invented catalogue, seed 7."""
-    spec = ShopSpec(
-        resolve_rules(mode, rules), seed=7, human_goals=human, show_attrs=show_attrs, nouns="words"
-    )
+    spec = ShopSpec(resolve_rules(mode, rules), seed=7, human_goals=human, show_attrs=show_attrs, nouns="words")
     return open_shop(spec, RawCatalogue(ROWS if rows is None else rows, ENTRIES, HUMAN))
