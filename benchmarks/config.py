@@ -13,7 +13,7 @@ from typing import Any
 from seed_envs.errors import close_matches
 
 from .errors import ConfigInvalid
-from .suites import Suite
+from .suite import Suite
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Pure functions of numbers; nothing here knows a record or a file. Decisions for 
 * No observation: the estimate is None and the Wilson interval is the whole range [0, 1].
 * One cluster: a standard error between clusters does not exist, it is None (never 0).
 * All successes or all failures: the interval has positive width (Wilson), also with repeats.
+* All values equal: a bootstrap would give an interval of width 0, it is None.
 """
 
 from __future__ import annotations
@@ -135,11 +136,12 @@ def bootstrap_mean(
         seed: The same seed gives the same interval.
 
     Returns:
-        The interval, or None with fewer than two tasks.
+        The interval, or None with fewer than two tasks or when all values are equal: a sample without variance says
+        nothing about it.
     """
     sums = _cluster_sums(values, clusters)
     count = len(sums)
-    if count < 2:
+    if count < 2 or len(set(values)) == 1:
         return None
     totals = np.array([total for total, _ in sums.values()])
     sizes = np.array([size for _, size in sums.values()], dtype=float)

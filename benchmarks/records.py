@@ -214,6 +214,32 @@ def read_transcripts(path: Path) -> Iterator[tuple[EpisodeRecord, dict[str, Any]
         yield record, transcript
 
 
+class LineIndex(NamedTuple):
+    """Where a record is in its journal.
+
+    Attributes:
+        record: Its head.
+        offset: First byte.
+        length: Bytes without the newline.
+    """
+
+    record: EpisodeRecord
+    offset: int
+    length: int
+
+
+def index_lines(path: Path) -> dict[tuple[str, int], LineIndex]:
+    """The record that counts for each episode (see :func:`latest`), and where its line is."""
+    found: dict[tuple[str, int], LineIndex] = {}
+    offset = 0
+    for record, line in zip(read_heads(path), read_lines(path), strict=True):
+        earlier = found.get(record.key)
+        if earlier is None or not earlier.record.scored:
+            found[record.key] = LineIndex(record, offset, len(line))
+        offset += len(line) + 1
+    return found
+
+
 def latest(records: Iterable[EpisodeRecord]) -> dict[tuple[str, int], EpisodeRecord]:
     """The record that counts for each episode: a scored one, else the last one written."""
     kept: dict[tuple[str, int], EpisodeRecord] = {}

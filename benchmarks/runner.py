@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -27,7 +27,15 @@ from .setup_run import Prepared, build_agent, prepare
 from .summary import summarise
 from .versions import describe_hardware, describe_software
 
-OnEpisode = Callable[[EpisodeRecord], None]
+
+class Observer(Protocol):
+    """Is told how a run goes."""
+
+    def begin(self, total: int) -> None:
+        """So many episodes are to be played."""
+
+    def __call__(self, record: EpisodeRecord) -> None:
+        """One has ended."""
 
 
 class Crew(Protocol):
@@ -60,7 +68,7 @@ class RunResult:
 
 
 def start_run(
-    config: RunConfig, out: Path, command: list[str] | None = None, on_episode: OnEpisode | None = None
+    config: RunConfig, out: Path, command: list[str] | None = None, observer: Observer | None = None
 ) -> RunResult:
     """Begin a new run.
 
@@ -68,7 +76,7 @@ def start_run(
         config: What is evaluated.
         out: An empty or new folder.
         command: The command line, for the record.
-        on_episode: Called with every finished episode.
+        observer: Is told how it goes.
 
     Raises:
         RunFolderInvalid: When the folder is in use.
@@ -79,12 +87,12 @@ def start_run(
     try:
         folder = RunFolder(out)
         folder.create({**prepared.describe(agent, command or []), "created": utc_now()})
-        return _execute(folder, prepared, agent, on_episode)
+        return _execute(folder, prepared, agent, observer)
     finally:
         agent.close()
 
 
-def resume_run(out: Path, on_episode: OnEpisode | None = None) -> RunResult:
+def resume_run(out: Path, observer: Observer | None = None) -> RunResult:
     """Continue a run: keep what is scored, play what is missing or failed.
 
     Raises:
@@ -95,7 +103,7 @@ def resume_run(out: Path, on_episode: OnEpisode | None = None) -> RunResult:
     check_identity(folder, prepared)
     agent = build_agent(prepared.config)
     try:
-        return _execute(folder, prepared, agent, on_episode)
+        return _execute(folder, prepared, agent, observer)
     finally:
         agent.close()
 
@@ -140,7 +148,7 @@ def _seconds_seen(attempt: dict[str, Any], records: list[EpisodeRecord]) -> floa
     return max(ends, default=0.0)
 
 
-def _execute(folder: RunFolder, prepared: Prepared, agent: Agent, on_episode: OnEpisode | None) -> RunResult:
+def _execute(folder: RunFolder, prepared: Prepared, agent: Agent, observer: Observer | None) -> RunResult:
     """One attempt: lock, play what is not done, write the summary whatever happens."""
     with Journal(folder.episodes) as journal:
         attempt, logs = folder.new_attempt()
@@ -151,7 +159,9 @@ def _execute(folder: RunFolder, prepared: Prepared, agent: Agent, on_episode: On
         log.info("attempt %d: %d episodes planned, %d to play", attempt, len(prepared.plan), len(todo))
         if journal.torn_bytes:
             log.warning("cut off %d bytes of a line that was being written when the run ended", journal.torn_bytes)
-        emit = _Recorder(folder, journal, log, prepared, on_episode)
+        if observer is not None:
+            observer.begin(len(todo))
+        emit = _Recorder(folder, journal, log, prepared, observer)
         outcome = "incomplete"
         try:
             if todo:
@@ -208,9 +218,9 @@ class _Recorder:
         journal: Journal,
         log: logging.Logger,
         prepared: Prepared,
-        on_episode: OnEpisode | None,
+        observer: Observer | None,
     ) -> None:
-        self._folder, self._journal, self._log, self._on_episode = folder, journal, log, on_episode
+        self._folder, self._journal, self._log, self._observer = folder, journal, log, observer
         limit = prepared.config.fail_on_error
         share = isinstance(limit, float) and limit < 1
         self._limit = None if limit is None else limit * len(prepared.plan) if share else limit
@@ -225,8 +235,8 @@ class _Recorder:
             self._errors += 1
             error = record.error or {"type": "?", "message": ""}
             self._log.error("%s #%d: %s: %s", record.task_id, record.repeat, error["type"], error["message"])
-        if self._on_episode is not None:
-            self._on_episode(record)
+        if self._observer is not None:
+            self._observer(record)
         if self._limit is not None and self._errors >= self._limit and not record.scored:
             raise _TooManyErrors(f"{self._errors} episodes failed; --fail-on-error stops the run here")
 

@@ -101,7 +101,7 @@ def _spec(config: RunConfig) -> dict[str, Any] | None:
     """The environment's specification with all arguments, as Gymnasium writes it."""
     suite = config.suite
     profile = suite.find_profile(config.profile)
-    kwargs = {**profile.env_kwargs, "split": suite.split, **suite.env_kwargs, **config.env_kwargs}
+    kwargs = {**profile.env_kwargs, **suite.arguments(config.env_kwargs)}
     limit = config.max_steps or profile.max_steps
     env = gym.make(suite.env_id, max_episode_steps=limit, **kwargs)
     try:

@@ -1,114 +1,58 @@
-"""Suites: which tasks of which environment, as rows of a table.
-
-A suite names an environment id, a split, a profile and how many tasks the split must list. The ids themselves are the
-environment's hashed manifests; no task is listed here. Environments of other packages are evaluated through a suite
-file (:func:`load_suite`).
-"""
+"""The table of suites: all panels of the paper, and a mini suite of each environment that works offline at once."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import gymnasium as gym
+from seed_envs.errors import close_matches
 
-from seed_envs.errors import DataInvalid, UnboundedSplit, close_matches
-from seed_envs.profiles import Profile, get_profile
-from seed_envs.registration import load_attribute
-from seed_envs.tasks import Manifest
+from .errors import UnknownSuite
+from .suite import Suite, load_suite
 
-from .errors import ConfigInvalid, UnknownSuite
+_ALFWORLD = "seed/ALFWorld-v0"
+_WEBSHOP = "seed/WebShop-v0"
+_SEARCH = "seed/SearchQA-v0"
+_SOKOBAN = "seed/Sokoban-v0"
+_EZPOINTS = "seed/EZPoints-v0"
+_SHOP_FILES = {"catalogue": "files"}
+_QA_FILES = {"questions": "search_qa/test.parquet", "collection": "search_qa/wiki-18.jsonl"}
+#: The seven evaluated question sets, in the order of the paper's table.
+_QA_SETS = {
+    "nq": 3_610,
+    "triviaqa": 11_313,
+    "popqa": 14_267,
+    "hotpotqa": 7_405,
+    "2wikimultihopqa": 12_576,
+    "musique": 2_417,
+    "bamboogle": 125,
+}
 
-
-@dataclass(frozen=True)
-class Suite:
-    """A panel of tasks.
-
-    Attributes:
-        name: ``family/panel``.
-        env_id: Gymnasium id; ``module:id`` imports the module first.
-        split: Split whose tasks are played, in listed order.
-        tasks: How many there must be (None: not fixed).
-        profile: Default profile.
-        env_kwargs: Constructor arguments of the environment.
-        profiles: ``module:attribute`` of the profile table, for environments outside the registration table.
-        prefix: Only ids that begin with this belong to the suite.
-        about: One line for the listing.
-    """
-
-    name: str
-    env_id: str
-    split: str
-    tasks: int | None = None
-    profile: str = "paper"
-    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    profiles: str = ""
-    prefix: str = ""
-    about: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON-ready dictionary."""
-        return {**asdict(self), "env_kwargs": dict(self.env_kwargs)}
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Suite:
-        """The inverse of :meth:`to_json`.
-
-        Raises:
-            ConfigInvalid: For unknown or missing keys.
-        """
-        known = [item.name for item in fields(cls)]
-        for key in record:
-            if key not in known:
-                raise ConfigInvalid(f"suite: unknown key {key!r}; expected {known}.{close_matches(key, known)}")
-        missing = [key for key in ("name", "env_id", "split") if key not in record]
-        if missing:
-            raise ConfigInvalid(f"suite: the keys {missing} are missing")
-        return cls(**record)
-
-    def find_profile(self, name: str | None = None) -> Profile:
-        """The named profile, or the suite's own."""
-        if not self.profiles:
-            return get_profile(self.env_id, name or self.profile)
-        table: Mapping[str, Profile] = load_attribute(self.profiles)
-        chosen = name or self.profile
-        if chosen not in table:
-            raise ConfigInvalid(
-                f"profile {chosen!r} is unknown for {self.env_id}; it has {sorted(table)}."
-                f"{close_matches(chosen, table)}"
-            )
-        return table[chosen]
-
-    def load_tasks(self, profile: str | None = None, env_kwargs: Mapping[str, Any] | None = None) -> Manifest:
-        """The tasks in listed order, each once.
-
-        Args:
-            profile: Profile name, whose constructor arguments count too.
-            env_kwargs: Further constructor arguments, e.g. a data folder.
-
-        Raises:
-            DataMissing: When the environment's data is not there; the message holds the command.
-            DataInvalid: When the number of tasks is not the suite's, or one is listed twice.
-            ConfigInvalid: When the split is procedural and has no list.
-        """
-        arguments = {**self.find_profile(profile).env_kwargs, **self.env_kwargs, **(env_kwargs or {})}
-        env = gym.make(self.env_id, split=self.split, **arguments)
-        try:
-            listed = env.unwrapped.task_ids(self.split)  # type: ignore[attr-defined]
-        except UnboundedSplit as error:
-            raise ConfigInvalid(f"suite {self.name!r}: {error}") from error
-        finally:
-            env.close()
-        ids = tuple(task_id for task_id in listed if task_id.startswith(self.prefix))
-        if self.tasks is not None and len(ids) != self.tasks:
-            raise DataInvalid(f"suite {self.name!r} has {self.tasks} tasks, but {self.env_id} lists {len(ids)}")
-        return Manifest(self.name, ids)
-
-
-SUITES: tuple[Suite, ...] = ()
+SUITES: tuple[Suite, ...] = (
+    Suite("alfworld/mini", _ALFWORLD, "mini_valid_seen", 30, about="generated rooms, scenes of training"),
+    Suite("alfworld/mini_unseen", _ALFWORLD, "mini_valid_unseen", 30, about="generated rooms, new scenes"),
+    Suite("alfworld/valid_seen", _ALFWORLD, "valid_seen", 140, about="official games"),
+    Suite("alfworld/valid_unseen", _ALFWORLD, "valid_unseen", 134, about="official games, new scenes"),
+    Suite("webshop/mini", _WEBSHOP, "test", 64, first=64, about="generated catalogue"),
+    Suite("webshop/mini_fixed", "seed/WebShop-Fixed-v0", "test", 64, first=64, about="the same, defects repaired"),
+    Suite("webshop/test_128", _WEBSHOP, "test", 128, first=128, env_kwargs=_SHOP_FILES, about="original files"),
+    Suite("webshop/test", _WEBSHOP, "test", 500, env_kwargs=_SHOP_FILES, about="original files, all test goals"),
+    Suite("search_qa/mini", _SEARCH, "test", 350, about="generated encyclopedia, seven question styles"),
+    *(
+        Suite(f"search_qa/{name}", _SEARCH, "eval", count, prefix=f"{name}/", data=_QA_FILES, about="Wikipedia 2018")
+        for name, count in _QA_SETS.items()
+    ),
+    Suite("search_qa/all", _SEARCH, "eval", sum(_QA_SETS.values()), data=_QA_FILES, about="the seven sets"),
+    Suite("sokoban/mini", _SOKOBAN, "test", 64, "strict", first=64, about="solved levels, pictures"),
+    Suite("sokoban/mini_text", _SOKOBAN, "test", 64, "strict-text", first=64, about="solved levels, text"),
+    Suite("sokoban/paper", _SOKOBAN, "test", 256, about="6x6, one box, framework levels, pictures"),
+    Suite("sokoban/paper_text", _SOKOBAN, "test", 256, "paper-text", about="the same as text"),
+    Suite("sokoban/strict", _SOKOBAN, "test", 256, "strict", about="solved levels, pictures"),
+    Suite("ezpoints/mini", _EZPOINTS, "test", 64, "strict", first=64, about="pictures of cards"),
+    Suite("ezpoints/mini_text", _EZPOINTS, "test", 64, "strict-text", first=64, about="cards in words"),
+    Suite("ezpoints/paper", _EZPOINTS, "test", 256, about="pictures of cards, framework parser"),
+    Suite("points24/mini", "seed/Points24-v0", "test", 64, "strict", first=64, about="four cards, target 24"),
+)
 
 
 def find_suite(name: str) -> Suite:
@@ -125,23 +69,20 @@ def find_suite(name: str) -> Suite:
     known = [suite.name for suite in SUITES]
     raise UnknownSuite(
         f"suite {name!r} is unknown.{close_matches(name, known)} `seed-bench ls` lists all; "
-        "a suite of your own is a .json file."
+        "a suite of your own is a .json file"
     )
 
 
-def load_suite(path: Path) -> Suite:
-    """Read a suite file: the fields of :class:`Suite` as one JSON object.
+def choose_suites(names: Sequence[str]) -> list[Suite]:
+    """The named suites; a family name stands for all its suites, nothing for every mini suite.
 
     Raises:
-        UnknownSuite: When there is no such file.
-        ConfigInvalid: When it is not a suite.
+        UnknownSuite: With close matches.
     """
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UnknownSuite(f"suite file {path} does not exist") from error
-    except ValueError as error:
-        raise ConfigInvalid(f"suite file {path}: {error}") from error
-    if not isinstance(record, dict):
-        raise ConfigInvalid(f"suite file {path}: expected one JSON object with the keys of a suite")
-    return Suite.from_json(record)
+    if not names:
+        return [suite for suite in SUITES if suite.name.split("/")[1].startswith("mini")]
+    chosen: list[Suite] = []
+    for name in names:
+        family = [suite for suite in SUITES if suite.name.split("/")[0] == name]
+        chosen += family or [find_suite(name)]
+    return chosen

@@ -126,11 +126,16 @@ def _macro(families: Sequence[dict[str, Any]], confidence: float) -> dict[str, A
 
 def _mean(scored: Sequence[EpisodeRecord], values: Sequence[float], confidence: float) -> dict[str, Any]:
     tasks = [record.task_id for record in scored]
+    binary = bool(values) and set(values) <= {0.0, 1.0}
+    if binary:
+        interval: Interval | None = success_interval([value == 1.0 for value in values], tasks, confidence)
+    else:
+        interval = bootstrap_mean(values, tasks, confidence)
     return {
         "mean": statistics.fmean(values) if values else None,
-        "interval": _list(bootstrap_mean(values, tasks, confidence)),
+        "interval": _list(interval),
         "standard_error": cluster_standard_error(values, tasks),
-        "method": "bootstrap over tasks",
+        "method": "Wilson (all values are 0 or 1)" if binary else "bootstrap over tasks",
         "n": len(values),
     }
 

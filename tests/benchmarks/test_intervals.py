@@ -113,6 +113,7 @@ def test_bootstrap_resamples_tasks_not_episodes() -> None:
     assert wide == (0.0, 1.0)
     assert bootstrap_mean([0.5, 0.7], ["a", "a"]) is None
     assert bootstrap_mean([], []) is None
+    assert bootstrap_mean([0.3, 0.3, 0.3], ["a", "b", "c"]) is None
 
 
 def test_macro_interval_of_equal_families_shrinks_with_their_number() -> None:

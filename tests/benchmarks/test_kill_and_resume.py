@@ -18,7 +18,7 @@ from seed_benchmarks.journal import Journal, read_lines
 from seed_benchmarks.records import read_heads
 from seed_benchmarks.runner import resume_run, start_run
 from seed_benchmarks.setup_run import build_agent, prepare
-from seed_benchmarks.suites import Suite
+from seed_benchmarks.suite import Suite
 
 # Forks a child per round, so that fifty kills do not cost fifty interpreter starts. Each child is a whole run.
 KILLER = """

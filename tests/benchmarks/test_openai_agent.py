@@ -20,7 +20,7 @@ from seed_benchmarks.config import AgentSettings, RunConfig
 from seed_benchmarks.errors import UnknownAgent
 from seed_benchmarks.records import read_heads, read_transcripts
 from seed_benchmarks.runner import resume_run, start_run
-from seed_benchmarks.suites import Suite
+from seed_benchmarks.suite import Suite
 from seed_envs.profiles import TurnContext
 from seed_envs.rollout import Request
 from seed_envs.tasks import TaskSpec

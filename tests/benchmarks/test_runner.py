@@ -12,7 +12,7 @@ from seed_benchmarks.errors import ConfigInvalid, RunFolderInvalid, RunLocked, U
 from seed_benchmarks.journal import Journal
 from seed_benchmarks.records import read_heads, read_transcripts
 from seed_benchmarks.runner import resume_run, start_run
-from seed_benchmarks.suites import Suite
+from seed_benchmarks.suite import Suite
 from seed_envs.errors import DataInvalid
 
 

@@ -1,0 +1,252 @@
+"use strict";
+// Everything shown is set as text, never as markup: models and environments wrote it.
+const data = JSON.parse(document.getElementById("data").textContent);
+const summary = data.summary;
+const PAGE = 100;
+const $ = (id) => document.getElementById(id);
+
+function make(tag, props = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(props)) {
+    if (key === "class") node.className = value;
+    else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (key in node) node[key] = value;
+    else node.setAttribute(key, value);
+  }
+  node.append(...children.filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+const percent = (value) => (value === null || value === undefined ? "–" : (100 * value).toFixed(1) + " %");
+const limits = (interval) => (interval ? `[${(100 * interval[0]).toFixed(1)}, ${(100 * interval[1]).toFixed(1)}]` : "[–]");
+const whole = (value) => Number(value).toLocaleString("en");
+
+const episodes = data.episodes.map((row) => Object.fromEntries(data.columns.map((name, i) => [name, row[i]])));
+const OUTCOMES = { solved: "solved", unsolved: "not solved", fault: "fault" };
+const FAULTS = new Set(["retrieval_error", "timeout", "env_error", "policy_error"]);
+for (const episode of episodes) {
+  episode.outcome = FAULTS.has(episode.stop_reason) ? "fault" : episode.success ? "solved" : "unsolved";
+  episode.haystack = `${episode.task_id} ${episode.goal} ${episode.error}`.toLowerCase();
+}
+
+// ---- numbers -------------------------------------------------------------------------------------------------
+
+function card(label, value, detail) {
+  return make("div", { class: "card" }, make("span", {}, label), make("b", {}, value), make("span", {}, detail));
+}
+
+function bar(rate, interval) {
+  const ns = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(ns, "svg");
+  const set = (node, props) => { for (const [k, v] of Object.entries(props)) node.setAttribute(k, v); return node; };
+  set(svg, { class: "bar", width: 160, height: 14, viewBox: "0 0 160 14", role: "img" });
+  const add = (name, props) => svg.append(set(document.createElementNS(ns, name), props));
+  add("rect", { x: 0, y: 5, width: 160, height: 4, fill: "var(--soft)" });
+  add("rect", { x: 0, y: 5, width: 160 * rate, height: 4, fill: "var(--accent)" });
+  if (interval) {
+    const [low, high] = interval.map((value) => 160 * value);
+    for (const x of [low, high]) add("line", { x1: x, x2: x, y1: 2, y2: 12, stroke: "var(--fg)" });
+    add("line", { x1: low, x2: high, y1: 7, y2: 7, stroke: "var(--fg)" });
+  }
+  return svg;
+}
+
+function numbers() {
+  const { counts, success, macro, score, steps, tokens } = summary;
+  const level = Math.round(100 * summary.confidence);
+  $("title").textContent = `${summary.suite} · ${summary.agent}`;
+  $("headline").textContent = `${whole(counts.scored)} of ${whole(counts.planned)} episodes scored on ${whole(counts.tasks)} tasks, `
+    + `${whole(counts.failed)} ended by a fault, ${whole(counts.missing)} missing. Intervals cover ${level} %.`;
+  $("cards").append(
+    card("Success, micro (per episode)", percent(success.rate), `${limits(success.interval)} ${success.method}, n = ${whole(success.n)}`),
+    card(`Success, macro (${macro.families} families)`, percent(macro.rate), `${limits(macro.interval)} ${macro.method}`),
+    card("Score, micro", percent(score.mean), `${limits(score.interval)} ${score.method}`),
+    card("Steps", steps.mean === null ? "–" : steps.mean.toFixed(1), `on average; ${percent(steps.invalid_share)} invalid`),
+  );
+  if (tokens.completion) $("cards").append(card("Tokens written", whole(tokens.completion), `${whole(tokens.prompt)} read, cost ${tokens.cost.toFixed(4)}`));
+  const notes = [];
+  if (counts.failed) notes.push(`Episodes ended by a fault enter no average; counted as failures, success would be ${percent(success.rate_if_errors_fail)}.`);
+  if (summary.repeats.per_task > 1) notes.push(`Of ${summary.repeats.tasks} tasks with ${summary.repeats.per_task} repeats, ${percent(summary.repeats.solved_once)} were solved at least once and ${percent(summary.repeats.solved_always)} always.`);
+  const needed = summary.power.tasks_needed["0.05"];
+  if (needed) notes.push(`To tell apart another run that differs by 5 points (80 % power) takes about ${whole(needed)} tasks, unpaired.`);
+  if (data.left_out) notes.push(`${whole(data.left_out)} transcripts are not in this file to keep it small; all are in ${data.journal}.`);
+  $("notes").textContent = notes.join(" ");
+
+  $("families").append(make("thead", {}, make("tr", {}, ...["family", "tasks", "episodes", "success", "", "interval", "score", "steps"].map(
+    (name, i) => make("th", { class: i === 0 || i === 4 ? "" : "num" }, name)))));
+  $("families").append(make("tbody", {}, ...summary.families.map((family) => make("tr", {},
+    make("td", {}, make("button", { class: "link", type: "button", onclick: () => show({ type: family.name }) }, family.name || "(none)")),
+    make("td", { class: "num" }, whole(family.tasks)), make("td", { class: "num" }, whole(family.n)),
+    make("td", { class: "num" }, percent(family.rate)), make("td", {}, bar(family.rate, family.interval)),
+    make("td", { class: "num" }, limits(family.interval)), make("td", { class: "num" }, percent(family.score)),
+    make("td", { class: "num" }, family.steps.toFixed(1))))));
+  $("stops").append(make("tbody", {}, ...Object.entries(summary.stop_reasons).map(([name, count]) => make("tr", {},
+    make("td", {}, make("button", { class: "link", type: "button", onclick: () => show({ stop: name }) }, name)),
+    make("td", { class: "num" }, whole(count))))));
+  const wrong = [...episodes.filter((e) => e.outcome === "fault"), ...episodes.filter((e) => e.outcome === "unsolved")];
+  $("failures").append(...wrong.slice(0, 50).map((e) => make("li", {}, make("a", { href: `#episode-${e.index}`, class: e.outcome },
+    e.repeat ? `${e.task_id} #${e.repeat}` : e.task_id), ` ${e.stop_reason}${e.error ? ": " + e.error : ""}`)));
+  if (wrong.length > 50) $("failures").append(make("li", {}, make("button", { class: "link", type: "button", onclick: () => show({ outcome: "unsolved" }) }, `all ${whole(wrong.length)} in the list below`)));
+  if (!wrong.length) $("failures").append(make("li", { class: "muted" }, "none"));
+  facts();
+}
+
+function facts() {
+  const last = data.attempts[data.attempts.length - 1] || {};
+  const software = last.software || {}, hardware = last.hardware || {};
+  const rows = {
+    "tasks": `${summary.manifest.name}, ${whole(summary.manifest.chosen)} of ${whole(summary.manifest.tasks)}, SHA-256 ${summary.manifest.sha256}`,
+    "prompt": `profile ${summary.prompt.profile}, SHA-256 ${summary.prompt.sha256}`,
+    "environment": `${summary.run.suite.env_id} ${JSON.stringify({ ...summary.run.suite.env_kwargs, ...summary.run.env_kwargs })}`,
+    "agent": JSON.stringify(summary.run.agent),
+    "seed, repeats": `${summary.run.seed}, ${summary.run.repeats}`,
+    "command": summary.command.join(" "),
+    "software": `seed-envs ${software.seed_envs}, Python ${software.python}, ` + Object.entries(software.packages || {}).map(([k, v]) => `${k} ${v}`).join(", "),
+    "git commit": software.git ? software.git.commit + (software.git.dirty ? " (with local changes)" : "") : "–",
+    "hardware": [hardware.processor, `${hardware.cores} cores`, `${hardware.memory_gb} GB`, ...(hardware.gpus || [])].filter(Boolean).join(", "),
+    "wall time": `${summary.wall_seconds} s in ${data.attempts.length} attempt(s)`,
+  };
+  $("facts").append(make("tbody", {}, ...Object.entries(rows).map(([key, value]) => make("tr", {}, make("td", {}, key), make("td", {}, value)))));
+}
+
+// ---- list ----------------------------------------------------------------------------------------------------
+
+const COLUMNS = [["index", "#"], ["task_id", "task"], ["outcome", "outcome"], ["score", "score"], ["steps", "steps"], ["stop_reason", "ended by"]];
+let shown = episodes, page = 0, sortKey = "index", ascending = true, selected = null;
+
+function options(select, values) {
+  select.append(make("option", { value: "" }, "all"), ...values.map((value) => make("option", { value }, value || "(none)")));
+}
+
+function show(wanted) {
+  $("filters").reset();
+  for (const [key, value] of Object.entries(wanted)) $(`f-${key}`).value = value;
+  filter();
+  document.querySelector(".browser").scrollIntoView();
+}
+
+function filter() {
+  const text = $("f-text").value.trim().toLowerCase(), type = $("f-type").value, outcome = $("f-outcome").value, stop = $("f-stop").value;
+  shown = episodes.filter((e) => (!text || e.haystack.includes(text)) && (!type || e.task_type === type)
+    && (!outcome || e.outcome === outcome) && (!stop || e.stop_reason === stop));
+  sort();
+}
+
+function sort() {
+  const order = ascending ? 1 : -1;
+  shown = [...shown].sort((a, b) => (a[sortKey] < b[sortKey] ? -order : a[sortKey] > b[sortKey] ? order : a.index - b.index));
+  page = 0;
+  draw();
+}
+
+function draw() {
+  const pages = Math.max(1, Math.ceil(shown.length / PAGE));
+  $("count").textContent = `${whole(shown.length)} of ${whole(episodes.length)} episodes`;
+  const body = $("episodes").tBodies[0];
+  body.replaceChildren(...shown.slice(page * PAGE, (page + 1) * PAGE).map((e) => make("tr", { id: `row-${e.index}`, tabIndex: 0,
+    "aria-selected": String(e === selected), onclick: () => go(e), onkeydown: (event) => { if (event.key === "Enter") go(e); } },
+    make("td", { class: "num" }, whole(e.index)), make("td", { class: "task" }, e.repeat ? `${e.task_id} #${e.repeat}` : e.task_id),
+    make("td", { class: e.outcome }, OUTCOMES[e.outcome]),
+    make("td", { class: "num" }, e.outcome === "fault" ? "–" : e.score.toFixed(2)), make("td", { class: "num" }, whole(e.steps)),
+    make("td", {}, e.stop_reason))));
+  $("pages").replaceChildren(
+    make("button", { type: "button", disabled: page === 0, onclick: () => { page -= 1; draw(); } }, "Previous"),
+    make("span", {}, `page ${page + 1} of ${whole(pages)}`),
+    make("button", { type: "button", id: "next-page", disabled: page >= pages - 1, onclick: () => { page += 1; draw(); } }, "Next"));
+}
+
+// ---- transcript ----------------------------------------------------------------------------------------------
+
+const unpacked = new Map();
+
+async function unpack(number) {
+  if (!unpacked.has(number)) {
+    const bytes = Uint8Array.from(atob($(`block-${number}`).textContent), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    unpacked.set(number, await new Response(stream).json());
+  }
+  return unpacked.get(number);
+}
+
+function content(value) {
+  if (typeof value === "string") return [make("pre", {}, value)];
+  return value.map((part) => {
+    if (part.type !== "image") return make("pre", {}, part.text);
+    const source = data.images[part.file];
+    return source ? make("img", { src: source, alt: "picture shown to the agent", width: 2 * part.size[0] }) : make("p", { class: "muted" }, `picture ${part.file}`);
+  });
+}
+
+function stepView(step, number) {
+  const facts = [`reward ${step.reward}`, ...Object.entries(step.seconds).map(([k, v]) => `${k} ${(1000 * v).toFixed(1)} ms`)];
+  const usage = step.meta && step.meta.usage;
+  if (usage) facts.push(`${usage.prompt_tokens} + ${usage.completion_tokens} tokens`);
+  const kept = step.kept ? ` (after ${step.kept} earlier messages)` : "";
+  const pictures = step.messages.flatMap((m) => (Array.isArray(m.content) ? m.content : [])).filter((part) => part.type === "image");
+  return make("div", { class: "step" },
+    make("div", { class: "head" }, make("b", {}, `Step ${number + 1}`), ...facts.map((fact) => make("span", {}, fact)),
+      step.action_valid ? null : make("span", { class: "unsolved" }, `invalid: ${step.invalid_reason || "?"}`)),
+    ...content(pictures),
+    step.observation ? make("div", { class: "tag" }, "observation") : null, step.observation ? make("pre", {}, step.observation) : null,
+    make("details", {}, make("summary", {}, `whole prompt${kept}`),
+      ...step.messages.flatMap((m) => [make("div", { class: "tag" }, m.role), ...content(m.content)])),
+    make("div", { class: "tag" }, "reply"), make("pre", { class: "reply" }, step.reply),
+    make("div", { class: "tag" }, "action"), make("pre", {}, step.action || "(none)"));
+}
+
+function go(episode) { location.hash = `episode-${episode.index}`; }
+
+async function read(episode) {
+  selected = episode;
+  const place = shown.indexOf(episode);
+  if (place >= 0) page = Math.floor(place / PAGE);
+  draw();
+  const view = $("transcript");
+  const head = [make("h2", {}, `${episode.task_id}${episode.repeat ? " #" + episode.repeat : ""}`),
+    make("p", {}, episode.goal),
+    make("p", { class: "muted" }, make("span", { class: episode.outcome }, `${OUTCOMES[episode.outcome]}, ${episode.stop_reason}`),
+      ` · score ${episode.score} · ${episode.steps} steps · ${episode.seconds.toFixed(2)} s`)];
+  if (!episode.place) {
+    view.replaceChildren(...head, make("p", {}, `This transcript is not in the file; it is in ${data.journal}.`));
+    return;
+  }
+  const transcript = (await unpack(episode.place[0]))[episode.place[1]];
+  if (selected !== episode) return;
+  const error = transcript.error;
+  view.replaceChildren(...head,
+    error ? make("pre", { class: "fault" }, `${error.type}: ${error.message}`) : "",
+    error && error.traceback ? make("details", {}, make("summary", {}, "traceback"), make("pre", {}, error.traceback)) : "",
+    ...transcript.steps.map(stepView),
+    make("div", { class: "step" }, make("div", { class: "head" }, make("b", {}, "End")), make("pre", {}, transcript.final_observation || "(nothing)"),
+      make("details", {}, make("summary", {}, "extras"), make("pre", {}, JSON.stringify(transcript.extras, null, 1)))));
+  view.scrollTop = 0;
+}
+
+function follow() {
+  const found = /^#episode-(\d+)$/.exec(location.hash);
+  const episode = found && episodes.find((e) => e.index === Number(found[1]));
+  if (episode) read(episode);
+}
+
+function move(by) {
+  const next = shown[(selected ? shown.indexOf(selected) : -1) + by];
+  if (next) go(next);
+}
+
+numbers();
+options($("f-type"), [...new Set(episodes.map((e) => e.task_type))].sort());
+options($("f-stop"), [...new Set(episodes.map((e) => e.stop_reason))].sort());
+$("episodes").tHead.rows[0].append(...COLUMNS.map(([key, label]) => make("th", { class: ["index", "score", "steps"].includes(key) ? "num" : "" },
+  make("button", { type: "button", title: "sort", onclick: () => { ascending = sortKey === key ? !ascending : true; sortKey = key; sort(); } }, label))));
+for (const id of ["f-text", "f-type", "f-outcome", "f-stop"]) $(id).addEventListener("input", filter);
+$("filters").addEventListener("reset", () => setTimeout(filter));
+$("filters").addEventListener("submit", (event) => event.preventDefault());
+addEventListener("hashchange", follow);
+addEventListener("keydown", (event) => {
+  if (/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) return;
+  if (event.key === "j") move(1);
+  if (event.key === "k") move(-1);
+});
+filter();
+follow();
+document.documentElement.dataset.ready = "yes";

@@ -1,0 +1,220 @@
+"""``seed-bench``: run | ls | view | compare | validate | merge.
+
+Reads arguments, calls the modules that do the work, prints Markdown, and turns every user error into one line. Exit
+code 0 only for a complete result, 1 for an incomplete one, 2 for a request that cannot be carried out, 130 when
+interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from seed_envs.errors import SeedEnvsError
+
+from .options import EXAMPLES, add_run_options, default_out, resolve, with_file
+
+COMPLETE, INCOMPLETE, REFUSED, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point of ``seed-bench``.
+
+    Args:
+        arguments: Command line without the program's name; None reads ``sys.argv``.
+
+    Returns:
+        The exit code.
+    """
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    signal.signal(signal.SIGTERM, _as_interrupt)
+    try:
+        return command(options)
+    except SeedEnvsError as error:
+        print(f"seed-bench: {error}", file=sys.stderr)
+        return REFUSED
+    except KeyboardInterrupt:
+        print("seed-bench: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
+        return INCOMPLETE
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="seed-bench", description="Evaluate language agents on fixed lists of tasks, with intervals."
+    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    run = _add(commands, "run", _run, "play a suite with an agent", EXAMPLES, argument_default=argparse.SUPPRESS)
+    add_run_options(run)
+
+    listing = _add(commands, "ls", _ls, "list suites and agents, or the runs in a folder", _LS_EXAMPLES)
+    listing.add_argument("folder", nargs="?", type=Path, help="folder of runs (without it: suites and agents)")
+
+    view = _add(commands, "view", _view, "write a run's report.html and print its summary", _VIEW_EXAMPLES)
+    view.add_argument("folder", type=Path, help="folder of a run")
+    view.add_argument("--out", type=Path, metavar="FILE", help="where to write (default: report.html in the folder)")
+    view.add_argument("--max-mb", type=float, default=80.0, help="transcripts beyond this size are left out, failures "
+                      "first in (default 80)")  # fmt: skip
+    view.add_argument("--no-html", action="store_true", help="print only")
+
+    compare = _add(commands, "compare", _compare, "compare two runs on the same tasks", _COMPARE_EXAMPLES)
+    compare.add_argument("first", type=Path, help="folder of run A")
+    compare.add_argument("second", type=Path, help="folder of run B")
+    compare.add_argument("--json", action="store_true", help="print JSON instead of Markdown")
+
+    validate = _add(commands, "validate", _validate, "check that the oracle solves every suite", _VALIDATE_EXAMPLES)
+    validate.add_argument("suites", nargs="*", help="names or families (default: every mini suite)")
+    validate.add_argument("--all", action="store_true", help="every task instead of a sample")
+    validate.add_argument("--sample", type=int, default=20, help="tasks per suite without --all (default 20)")
+    validate.add_argument("--num-workers", type=int, default=0, help="worker processes (default 0)")
+
+    merge = _add(commands, "merge", _merge, "join the shards of one run", _MERGE_EXAMPLES)
+    merge.add_argument("out", type=Path, help="new folder")
+    merge.add_argument("parts", nargs="+", type=Path, help="folders of the shards")
+    return parser
+
+
+def _add(commands: Any, name: str, command: Any, about: str, examples: str, **extra: Any) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=about,
+        description=about[0].upper() + about[1:] + ".",
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        **extra,
+    )
+    parser.set_defaults(command=command, parser=parser)
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    from .errors import ConfigInvalid
+    from .markdown import summary_markdown
+    from .progress import Progress
+    from .runner import resume_run, start_run
+
+    given = {key: value for key, value in vars(options).items() if key not in ("command", "parser")}
+    if "resume" in given:
+        others = sorted(given.keys() - {"resume", "quiet"})
+        if others:
+            named = ", ".join("--" + name.replace("_", "-") for name in others)
+            raise ConfigInvalid(f"--resume takes no other option (everything is in the folder); got {named}")
+        progress = Progress(quiet="quiet" in given)
+        result = resume_run(given["resume"], progress)
+    else:
+        given = with_file(given, options.parser)
+        config = resolve(given)
+        if given.get("dry_run"):
+            return _show_plan(config)
+        progress = Progress(quiet=bool(given.get("quiet")))
+        command = ["seed-bench", *sys.argv[1:]]
+        result = start_run(config, given.get("out") or default_out(config), command, progress)
+    progress.close()
+    print(summary_markdown(result.summary))
+    print(f"\n{result.outcome}: {result.folder.path}")
+    if result.outcome == "complete":
+        print(f"report: seed-bench view {result.folder.path}")
+        return COMPLETE
+    print(f"continue: seed-bench run --resume {result.folder.path}")
+    return INTERRUPTED if result.outcome == "interrupted" else INCOMPLETE
+
+
+def _show_plan(config: Any) -> int:
+    from .setup_run import prepare
+
+    prepared = prepare(config)
+    print(json.dumps({"run": config.to_json(), **prepared.identity(), "planned": len(prepared.plan)}, indent=2))
+    for planned in prepared.plan[:5]:
+        print(f"  {planned.index:>6}  {planned.task_id}  repeat {planned.repeat}  seed {planned.seed}")
+    if len(prepared.plan) > 5:
+        print(f"  ... {len(prepared.plan) - 5} more")
+    return COMPLETE
+
+
+def _ls(options: argparse.Namespace) -> int:
+    from .listing import list_agents, list_runs, list_suites
+
+    if options.folder is not None:
+        print(list_runs(options.folder))
+        return COMPLETE
+    print(f"{list_suites()}\n\n{list_agents()}")
+    if Path("runs").is_dir():
+        print(f"\n{list_runs(Path('runs'))}")
+    return COMPLETE
+
+
+def _view(options: argparse.Namespace) -> int:
+    from .folder import RunFolder
+    from .markdown import summary_markdown
+    from .report import write_report
+    from .runner import summarise_folder
+
+    folder = RunFolder(options.folder)
+    summary = summarise_folder(folder)
+    print(summary_markdown(summary))
+    if not options.no_html:
+        path = write_report(folder, summary, options.out or folder.report, max_bytes=int(options.max_mb * 1e6))
+        print(f"\nreport: {path}")
+    return COMPLETE if summary["complete"] else INCOMPLETE
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from .compare import compare_runs
+    from .markdown import comparison_markdown
+
+    result = compare_runs(options.first, options.second)
+    print(json.dumps(result, indent=2) if options.json else comparison_markdown(result))
+    return COMPLETE if result["left_out"] == 0 else INCOMPLETE
+
+
+def _validate(options: argparse.Namespace) -> int:
+    from .suites import choose_suites
+    from .validate import Verdict, validate_suites, verdicts_markdown
+
+    def show(verdict: Verdict) -> None:
+        print(
+            f"{verdict.suite}: {'skipped' if verdict.skipped else f'{verdict.solved}/{verdict.played}'}",
+            file=sys.stderr,
+        )
+
+    suites = choose_suites(options.suites)
+    verdicts = validate_suites(suites, None if options.all else options.sample, options.num_workers, show)
+    print(verdicts_markdown(verdicts))
+    return COMPLETE if all(verdict.holds for verdict in verdicts) else INCOMPLETE
+
+
+def _merge(options: argparse.Namespace) -> int:
+    from .markdown import summary_markdown
+    from .merge import merge_runs
+
+    result = merge_runs(options.parts, options.out)
+    print(summary_markdown(result.summary))
+    print(f"\n{result.outcome}: {result.folder.path}")
+    return COMPLETE if result.outcome == "complete" else INCOMPLETE
+
+
+def _as_interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+_LS_EXAMPLES = "examples:\n  seed-bench ls\n  seed-bench ls runs\n"
+_VIEW_EXAMPLES = "examples:\n  seed-bench view runs/alfworld_mini--oracle--20260101-120000\n"
+_COMPARE_EXAMPLES = "examples:\n  seed-bench compare runs/before runs/after\n"
+_VALIDATE_EXAMPLES = "examples:\n  seed-bench validate\n  seed-bench validate alfworld --all --num-workers 2\n"
+_MERGE_EXAMPLES = "examples:\n  seed-bench merge whole part_1 part_2 part_3\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

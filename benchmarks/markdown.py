@@ -1,0 +1,159 @@
+"""Numbers as Markdown for the terminal. Formats what ``summary`` and ``compare`` computed, computes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+_NUMBER = re.compile(r"[-<]?\s?\d|[-?]$|[-?] ")
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with aligned columns; columns of numbers are right-aligned."""
+    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in [header, *rows]]
+    columns = list(zip(*cells, strict=True))
+    layout = [
+        (max(len(cell) for cell in column), bool(rows) and all(_NUMBER.match(cell) for cell in column[1:]))
+        for column in columns
+    ]
+    rule = ["-" * (width - 1) + ":" if right else "-" * width for width, right in layout]
+    lines = [
+        [cell.rjust(width) if right else cell.ljust(width) for cell, (width, right) in zip(row, layout, strict=True)]
+        for row in cells
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [lines[0], rule, *lines[1:]])
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A share as a percentage, ``-`` for None."""
+    return "-" if value is None else f"{100 * value:.{digits}f} %"
+
+
+def with_interval(value: float | None, interval: Sequence[float] | None, digits: int = 1) -> str:
+    """``12.3 % [10.1, 14.6]``."""
+    if value is None:
+        return "-"
+    if interval is None:
+        return f"{percent(value, digits)} [-]"
+    return f"{percent(value, digits)} [{100 * interval[0]:.{digits}f}, {100 * interval[1]:.{digits}f}]"
+
+
+def number(value: float | None) -> str:
+    """A number with three decimals, ``-`` for None."""
+    return "-" if value is None else f"{value:.3f}"
+
+
+def number_with_interval(value: float | None, interval: Sequence[float] | None) -> str:
+    """``1.234 [1.100, 1.300]``."""
+    limits = "-" if interval is None else f"{interval[0]:.3f}, {interval[1]:.3f}"
+    return "-" if value is None else f"{value:.3f} [{limits}]"
+
+
+def summary_markdown(summary: dict[str, Any]) -> str:
+    """Head line, averages, families, how episodes ended, and what is missing."""
+    counts, success, macro, score = (summary[key] for key in ("counts", "success", "macro", "score"))
+    level = f"{100 * summary['confidence']:.0f} %"
+    lines = [
+        f"## {summary['suite']} | {summary['agent']}",
+        "",
+        f"{counts['scored']} of {counts['planned']} episodes scored ({counts['tasks']} tasks), "
+        f"{counts['failed']} failed, {counts['missing']} missing. Intervals cover {level}.",
+        "",
+        table(
+            ["", "value", "method"],
+            [
+                [
+                    "success, micro (per episode)",
+                    with_interval(success["rate"], success["interval"]),
+                    success["method"],
+                ],
+                [
+                    f"success, macro ({macro['families']} families)",
+                    with_interval(macro["rate"], macro["interval"]),
+                    macro["method"],
+                ],
+                ["score, micro", with_interval(score["mean"], score["interval"]), score["method"]],
+            ],
+        ),
+    ]
+    if len(summary["families"]) > 1:
+        rows = [
+            [
+                family["name"],
+                str(family["tasks"]),
+                str(family["n"]),
+                with_interval(family["rate"], family["interval"]),
+                percent(family["score"]),
+                f"{family['steps']:.1f}",
+            ]
+            for family in summary["families"]
+        ]
+        lines += ["", table(["family", "tasks", "episodes", "success", "score", "steps"], rows)]
+    return "\n".join([*lines, "", *_notes(summary)])
+
+
+def _notes(summary: dict[str, Any]) -> list[str]:
+    counts, success, steps, repeats = (summary[key] for key in ("counts", "success", "steps", "repeats"))
+    ends = ", ".join(f"{name} {count}" for name, count in summary["stop_reasons"].items())
+    notes = [f"- ended by: {ends or '-'}"]
+    if steps["mean"] is not None:
+        notes.append(f"- steps: {steps['mean']:.2f} on average, {percent(steps['invalid_share'])} of them invalid")
+    if repeats["per_task"] > 1:
+        notes.append(
+            f"- of {repeats['tasks']} tasks with {repeats['per_task']} repeats, "
+            f"{percent(repeats['solved_once'])} were solved at least once, {percent(repeats['solved_always'])} always"
+        )
+    if counts["failed"]:
+        errors = ", ".join(f"{name} {count}" for name, count in summary["errors"].items())
+        notes.append(
+            f"- failed episodes enter no average ({errors}); counted as failures, success would be "
+            f"{percent(success['rate_if_errors_fail'])}"
+        )
+    tokens = summary["tokens"]
+    if tokens["completion"]:
+        cost = f", cost {tokens['cost']:.4f}" if tokens["cost"] else ""
+        notes.append(f"- tokens: {tokens['prompt']:,} read, {tokens['completion']:,} written{cost}")
+    needed = summary["power"]["tasks_needed"]
+    if "0.05" in needed:
+        notes.append(
+            f"- to tell apart another run that differs by 5 points (80 % power): about {needed['0.05']:,} tasks, "
+            "unpaired"
+        )
+    return notes
+
+
+def comparison_markdown(result: dict[str, Any]) -> str:
+    """Two runs side by side, the difference with interval and p-value, and what it would take to be sure."""
+    first, second = result["first"], result["second"]
+    rows = []
+    for name, part in result["measures"].items():
+        p_value = part["p_value"]
+        share = name != "reward"
+        rows.append(
+            [
+                name,
+                percent(part["first"]) if share else number(part["first"]),
+                percent(part["second"]) if share else number(part["second"]),
+                (with_interval if share else number_with_interval)(part["difference"], part["interval"]),
+                "-" if p_value is None else f"{p_value:.4f}" if p_value >= 0.0001 else "< 0.0001",
+                f"{part['only_second']} / {part['only_first']}",
+            ]
+        )
+    header = ["", "A", "B", "B - A", "p", "B better / A better"]
+    success = result["measures"]["success"]
+    lines = [
+        f"## {result['suite']}: A = {first['agent']}, B = {second['agent']}",
+        "",
+        f"{success['tasks']} common tasks (manifest {result['manifest'][:12]}); "
+        f"left out because a run has no scored episode: {result['left_out']}.",
+        "",
+        table(header, rows),
+        "",
+        f"- success: {success['interval_method']} interval, {success['test']} test",
+    ]
+    if success["minimal_difference"] is not None:
+        lines.append(f"- these tasks detect a difference of {percent(success['minimal_difference'])} with 80 % power")
+    if success["tasks_needed"] is not None:
+        lines.append(f"- a true difference of this size would need about {success['tasks_needed']:,} tasks")
+    return "\n".join([*lines, *(f"- note: {note}" for note in result["notes"])])
