@@ -49,4 +49,5 @@ class SEEDScriptArguments(EnvArguments):
     base_model: str = option("", "Model before stage 1, used when start_from=base (ablation wo_sft).")
     start_from: str = option("sft", "sft: model_name_or_path; base: base_model.")
     accelerate_config: str = option("", "Launch through accelerate with this configuration (name or file).")
+    cpu_threads: int = option(0, "Threads of PyTorch on a CPU; 0 leaves its default. One is best on a shared machine.")
     dry_run: bool = option(False, "Print the resolved configuration and batch arithmetic, then stop.")

@@ -109,8 +109,5 @@ def evaluate_panel(trainer: Any, panel: Any, prefix: str) -> dict[str, float]:
         trainer.sampler.forget()
     records: list[dict[str, Any]] = gather_object([compact_record(episode) for episode in episodes])
     if trainer.is_world_process_zero():
-        folder = Path(args.output_dir)
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / EVALUATIONS_FILE).open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"step": trainer.state.global_step, "prefix": prefix, "episodes": records}) + "\n")
+        trainer.evaluations.append(trainer.state.global_step, {"prefix": prefix, "episodes": records})
     return summarise(records, prefix)

@@ -6,6 +6,8 @@ models and vLLM go through TRL's generation instead (:class:`EngineSampler`). No
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -103,6 +105,12 @@ def make_cache(config: Any) -> Cache:
     if all(type(layer) is DynamicLayer for layer in cache.layers):
         cache.layers = [GrowableLayer() for _ in cache.layers]
     return cache
+
+
+@functools.cache
+def cache_argument(model_class: type) -> str:
+    """Return the name under which a model takes its cache; transformers is renaming ``past_key_values``."""
+    return "cache" if "cache" in inspect.signature(model_class.forward).parameters else "past_key_values"
 
 
 def pick_tokens(logits_BV: Tensor, decoding: Decoding, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
@@ -252,9 +260,9 @@ class CachedSampler:
             input_ids=ids,
             attention_mask=state.mask,
             position_ids=positions,
-            past_key_values=state.cache,
             use_cache=True,
             logits_to_keep=1,
+            **{cache_argument(type(model)): state.cache},
         )
         logits: Tensor = output.logits[:, -1]
         return logits

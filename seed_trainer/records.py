@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import torch
 
 from seed_trainer import losses
 from seed_trainer.config import SEEDConfig
+from seed_trainer.linelog import LineLog
 from seed_trainer.rounds import Block
 from seed_trainer.teacher import student_inputs, teacher_inputs
 
@@ -25,7 +25,7 @@ class EpisodeRecorder:
 
     def __init__(self, args: SEEDConfig) -> None:
         self.args = args
-        self.path = Path(args.output_dir) / EPISODES_FILE
+        self.log = LineLog(Path(args.output_dir) / EPISODES_FILE)
 
     def record(self, trainer: Any, block: Block, batch: Mapping[str, Any]) -> None:
         """Write episodes of this round, a success and a failure first."""
@@ -35,11 +35,9 @@ class EpisodeRecorder:
         chosen = self._choose(block)
         rows = [index for index, row in enumerate(block.rows) if row.episode in chosen and not row.filler]
         scores = self._scores(trainer, batch, rows)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8") as file:
-            for episode in chosen:
-                parts = [scores[i] for i in rows if block.rows[i].episode == episode]
-                file.write(json.dumps(self._line(trainer, block, episode, parts), ensure_ascii=False) + "\n")
+        for episode in chosen:
+            parts = [scores[i] for i in rows if block.rows[i].episode == episode]
+            self.log.append(trainer.state.global_step, self._line(trainer, block, episode, parts))
 
     def _choose(self, block: Block) -> list[int]:
         won = [index for index, episode in enumerate(block.episodes) if episode.success]
@@ -84,7 +82,6 @@ class EpisodeRecorder:
         played = block.episodes[episode]
         skill = block.skills[episode] if block.skills else None
         return {
-            "step": trainer.state.global_step,
             "round": trainer.round_index,
             "task_id": played.task_id,
             "task_type": played.task_type,

@@ -125,25 +125,13 @@ def resolve(argv: Sequence[str], parts: Sequence[type], description: str = "") -
     known = [item.name for part in parts for item in dataclasses.fields(part) if item.init]
     config = _take(arguments, "config")
     values = load_config(config) if config else {}
-    recipe_flag, method_flag = _take(arguments, "recipe"), _take(arguments, "method")
-    recipe = recipe_flag or str(values.pop("recipe", "paper"))
-    method_file = values.pop("method", None)
-    try:
-        layers: list[tuple[str, Mapping[str, Any]]] = [(f"recipe {recipe}", lookup(RECIPES, recipe, "recipe"))]
-        if method_file:
-            layers.append((f"method {method_file}", lookup(METHODS, str(method_file), "method").fields))
-        layers.append((f"config {config}", values))
-        if method_flag:
-            layers.append((f"method {method_flag}", lookup(METHODS, method_flag, "method").fields))
-    except ValueError as error:
-        raise UserError(str(error)) from None
-    method = method_flag or str(method_file or "seed")
-    layers.append(("method", {"method": method, "recipe": recipe}))
+    layers = _layers(arguments, values, f"config {config}", presets="method" in known)
     origin, defaults = {}, {}
     for name, layer in layers:
         _check_known(layer, known, name)
         for key, value in layer.items():
             defaults[key], origin[key] = value, name
+
     class Parser(HfArgumentParser):
         """Reports bad values in one line instead of printing several hundred options."""
 
@@ -165,6 +153,28 @@ def resolve(argv: Sequence[str], parts: Sequence[type], description: str = "") -
         raise UserError(str(error)) from None
     origin.update({options[f"--{name}"].dest: "flag" for name in given})
     return Resolved(instances, origin)
+
+
+def _layers(
+    arguments: list[str], values: dict[str, Any], config: str, presets: bool
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the layers of values below the flags, weakest first, each with its name."""
+    if not presets:
+        return [(config, values)]
+    recipe_flag, method_flag = _take(arguments, "recipe"), _take(arguments, "method")
+    recipe = recipe_flag or str(values.pop("recipe", "paper"))
+    method_file = values.pop("method", None)
+    try:
+        layers: list[tuple[str, Mapping[str, Any]]] = [(f"recipe {recipe}", lookup(RECIPES, recipe, "recipe"))]
+        if method_file:
+            layers.append((f"method {method_file}", lookup(METHODS, str(method_file), "method").fields))
+        layers.append((config, values))
+        if method_flag:
+            layers.append((f"method {method_flag}", lookup(METHODS, method_flag, "method").fields))
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    names = {"method": method_flag or str(method_file or "seed"), "recipe": recipe}
+    return [*layers, ("flag" if method_flag or recipe_flag else config if method_file else "default (paper)", names)]
 
 
 def _plain(value: Any) -> Any:

@@ -33,14 +33,15 @@ from seed_envs.profiles import Profile
 from seed_envs.trajectory import Trajectory
 from seed_trainer import losses, measures, schedules
 from seed_trainer.batches import add_teacher_prompts, aggregate_like, build_rows, filler_target, pad_right, with_fillers
-from seed_trainer.callbacks import SuccessProgress, default_callbacks
+from seed_trainer.callbacks import RunFiles, SuccessProgress
 from seed_trainer.clock import Clock
 from seed_trainer.config import SEEDConfig
 from seed_trainer.distillation import Scores, distillation_BT, gates_BT
 from seed_trainer.encoding import ChatEncoder
 from seed_trainer.engine import engine_generate
-from seed_trainer.evaluation import evaluate_panel
+from seed_trainer.evaluation import EVALUATIONS_FILE, evaluate_panel
 from seed_trainer.generation import CachedSampler, Decoding, EngineSampler, Sampler
+from seed_trainer.linelog import LineLog
 from seed_trainer.options import parse_skill_source
 from seed_trainer.play import EpisodePlayer, MakeEnv, block_tasks
 from seed_trainer.records import EpisodeRecorder
@@ -112,7 +113,7 @@ class SEEDTrainer(GRPOTrainer):
             train_dataset=train_dataset,
             eval_dataset=eval_dataset,
             processing_class=processing_class,
-            callbacks=[*default_callbacks(args), *(callbacks or [])],
+            callbacks=list(callbacks or []),
             optimizers=optimizers,
             peft_config=peft_config,
             quantization_config=quantization_config,
@@ -138,6 +139,8 @@ class SEEDTrainer(GRPOTrainer):
         self.memory = SkillMemory()
         self.weights = WeightHistory(args.ages, self.skill_source)
         self.recorder = EpisodeRecorder(args)
+        self.evaluations = LineLog(Path(args.output_dir) / EVALUATIONS_FILE)
+        self.add_callback(RunFiles(args.output_dir, [self.recorder.log, self.evaluations]))
         self.clock = Clock()
         self._block: Block | None = None
         self._captured: list[tuple[Tensor, Tensor | None]] | None = None

@@ -61,6 +61,10 @@ def main(argv: Sequence[str]) -> int:
 def run(resolved: Resolved) -> int:
     """Train or evaluate what was resolved."""
     script, args, _ = resolved.parts
+    if script.cpu_threads > 0:
+        import torch
+
+        torch.set_num_threads(script.cpu_threads)
     make_env, profile = environment(script)
     train, panel = datasets(script, make_env)
     if script.dry_run:

@@ -12,8 +12,8 @@ from pathlib import Path
 from seed_trainer.cli import UserError
 from seed_trainer.tiny.recipe import Recipe
 
-_FIELDS = ("seed", "compact_games", "room_games", "width", "layers", "heads")
-_SCHEDULE = ("epochs", "batch_tokens", "learning_rate")
+_FIELDS = ("seed", "width", "layers", "heads")
+_SCHEDULE = ("epochs", "batch_tokens", "learning_rate", "matrix_learning_rate")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -26,6 +26,7 @@ def build_parser() -> argparse.ArgumentParser:
     for name in _SCHEDULE:
         value = getattr(recipe.schedule, name)
         parser.add_argument(f"--{name}", type=type(value), default=value, help="default: %(default)s")
+    parser.add_argument("--games", type=float, default=1.0, help="share of the recipe's games (default: 1.0)")
     parser.add_argument("--threads", type=int, default=1, help="threads; the weights depend on it (default: 1)")
     parser.add_argument("--probe", type=int, default=0, metavar="N", help="then measure the model on N panel tasks")
     return parser
@@ -36,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
     options = build_parser().parse_args(list(argv))
     recipe = Recipe(**{name: getattr(options, name) for name in _FIELDS})
     schedule = dataclasses.replace(recipe.schedule, **{name: getattr(options, name) for name in _SCHEDULE})
-    recipe = dataclasses.replace(recipe, schedule=schedule)
+    recipe = dataclasses.replace(recipe, schedule=schedule).scaled(options.games)
     if recipe.width % (2 * recipe.heads):
         raise UserError(f"--width {recipe.width} must be a multiple of twice --heads {recipe.heads}")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")

@@ -20,7 +20,7 @@ from seed_envs import make_agent_env
 from seed_envs.alfworld.annotator import annotate_terse, read_terse
 from seed_envs.alfworld.explorer import Explorer, Habits, Hint
 from seed_envs.alfworld.memory import read_goal_line
-from seed_envs.profiles import Profile
+from seed_envs.profiles import Profile, TurnContext
 from seed_envs.rollout import Reply, Request, rollout
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import Trajectory
@@ -45,25 +45,66 @@ class Curriculum:
         attempts: Fumbling episodes without advice, each followed by its analysis.
         advised: Skilful episodes on the skill of another attempt.
         misadvised: Fumbling episodes under a skill for another kind of thing.
-        fumbling: Habits without advice.
-        skilful: Habits with advice.
+        alone: Habits without advice, or under advice that does not fit.
+        with_advice: Habits with fitting advice.
+        slips: Probability that a step without fitting advice is a command that is not admissible.
     """
 
     attempts: int = 3
     advised: int = 2
     misadvised: int = 2
-    fumbling: Habits = FUMBLING
-    skilful: Habits = SKILFUL
+    alone: Habits = FUMBLING
+    with_advice: Habits = SKILFUL
+    slips: float = 0.03
+
+
+#: Learned first: how the world works, from players that do not fumble.
+MECHANICS: Final = Curriculum(attempts=2, advised=2, misadvised=0, alone=SKILFUL, slips=0.0)
+#: Learned last: what the base policy shall be like.
+BASE: Final = Curriculum()
 
 
 @dataclass(frozen=True)
 class Part:
-    """One scripted episode: the task, the habits, the skill in the prompt and whether it is followed."""
+    """One scripted episode: the task, the habits, the skill in the prompt, whether it is followed, and slips."""
 
     task_id: str
     habits: Habits
     skill: str = ""
     followed: bool = False
+    slips: float = 0.0
+
+
+class _Player:
+    """An explorer that now and then slips: it sends a command that its place does not admit."""
+
+    def __init__(self, part: Part, goal: str, name: str) -> None:
+        hint = read_terse(part.skill) if part.followed else Hint()
+        self._explorer = Explorer(goal, part.habits, hint, name)
+        self._rng = random.Random(name)
+        self._slips = part.slips
+        self._command = ""
+
+    def act(self, turn: TurnContext) -> str:
+        """The command for a turn."""
+        admissible = [action for action in turn.admissible or () if action != "help"]
+        self._explorer.observe(self._command, turn.observation)
+        self._command = self._explorer.choose(admissible)
+        if self._slips and self._rng.random() < self._slips:
+            self._command = self._slip(admissible)
+        return self._command
+
+    def _slip(self, admissible: Sequence[str]) -> str:
+        """A command made of a fitting verb and a place that is elsewhere."""
+        elsewhere = [action.removeprefix("go to ") for action in admissible if action.startswith("go to ")]
+        places = elsewhere or ["drawer 1"]
+        memory, thing = self._explorer.memory, f"{self._explorer.goal.object_type} 1"
+        choices = [f"take {thing} from {self._rng.choice(places)}", f"open {self._rng.choice(places)}"]
+        if memory.here:
+            choices.append(f"go to {memory.here}")
+        if memory.held:
+            choices.append(f"move {memory.held} to {self._rng.choice(places)}")
+        return self._rng.choice(choices)
 
 
 class Classroom:
@@ -72,10 +113,10 @@ class Classroom:
     Args:
         profile: Profile of the household game, of style ``growing``.
         encoder: Encodes conversations.
-        seed: Seed of all players.
+        seed: Names the random streams of all players.
     """
 
-    def __init__(self, profile: Profile, encoder: SampleEncoder, seed: int = 0) -> None:
+    def __init__(self, profile: Profile, encoder: SampleEncoder, seed: str = "0") -> None:
         self.profile, self.encoder, self.seed = profile, encoder, seed
         self._pool = EnvPool(partial(make_agent_env, ENV_ID, profile), 2 * GAMES_AT_A_TIME)
         self._played = 0
@@ -83,20 +124,17 @@ class Classroom:
 
     def play(self, parts: Sequence[Part]) -> list[Trajectory]:
         """Play one scripted episode per part."""
-        players: dict[int, Explorer] = {}
+        players: dict[int, _Player] = {}
         first = self._played
         self._played += len(parts)
 
         def policy(requests: Sequence[Request]) -> list[Reply]:
             replies = []
             for request in requests:
-                part, turn = parts[request.episode], request.context
                 if request.turn == 0:
-                    hint = read_terse(part.skill) if part.followed else Hint()
                     name = f"{self.seed}/{first + request.episode}"
-                    players[request.episode] = Explorer(turn.goal, part.habits, hint, name)
-                admissible = [action for action in turn.admissible or () if action != "help"]
-                command = players[request.episode].act(turn.observation, admissible)
+                    players[request.episode] = _Player(parts[request.episode], request.context.goal, name)
+                command = players[request.episode].act(request.context)
                 replies.append(Reply(self.profile.action_format.format(command)))
             return replies
 
@@ -109,7 +147,8 @@ class Classroom:
             yield from self._lessons(task_ids[start : start + GAMES_AT_A_TIME], curriculum)
 
     def _lessons(self, task_ids: Sequence[str], plan: Curriculum) -> Iterator[Sample]:
-        attempts = self.play([Part(task, plan.fumbling) for task in task_ids for _ in range(plan.attempts)])
+        alone = [Part(task, plan.alone, slips=plan.slips) for task in task_ids]
+        attempts = self.play([part for part in alone for _ in range(plan.attempts)])
         skills = [annotate_terse(episode) for episode in attempts]
         for episode, skill in zip(attempts, skills, strict=True):
             yield self._analysis(episode, skill, learn_actions=True)
@@ -130,11 +169,12 @@ class Classroom:
         rng = random.Random(f"{self.seed}/{self._played}")
         for index, task in enumerate(task_ids):
             own = skills[index * plan.attempts : (index + 1) * plan.attempts]
-            advised += [Part(task, plan.skilful, own[k % len(own)], followed=True) for k in range(plan.advised)]
-            thing = _thing(attempts[index * plan.attempts])
+            advised += [Part(task, plan.with_advice, own[k % len(own)], followed=True) for k in range(plan.advised)]
+            thing = thing_of(attempts[index * plan.attempts])
             foreign = [skill for other, skill in self._skills if other != thing]
             if foreign:
-                misadvised += [Part(task, plan.fumbling, rng.choice(foreign)) for _ in range(plan.misadvised)]
+                for _ in range(plan.misadvised):
+                    misadvised.append(Part(task, plan.alone, rng.choice(foreign), slips=plan.slips))
             self._skills.append((thing, own[-1]))
         return advised, misadvised
 
@@ -147,6 +187,7 @@ class Classroom:
         self._pool.close()
 
 
-def _thing(episode: Trajectory) -> str:
+def thing_of(episode: Trajectory) -> str:
+    """The kind of thing the goal asks for, or "" for goals in free words."""
     goal = read_goal_line(episode.goal)
     return goal.object_type if goal is not None else ""

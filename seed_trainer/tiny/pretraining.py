@@ -1,4 +1,4 @@
-"""The pre-training loop: next-token loss on the learned tokens of packed-by-length batches, in plain PyTorch.
+"""The pre-training loop: next-token loss on batches of similar length, in plain PyTorch.
 
 No trainer class, no validation set, no mixed precision: a few minutes on one core. The same samples, seed and thread
 count give the same weights.
@@ -22,18 +22,22 @@ class Schedule:
     """How long and how fast to train.
 
     Attributes:
-        epochs: Passes over the samples.
+        epochs: Passes over the samples of each course.
         batch_tokens: Padded tokens of one batch.
-        learning_rate: Peak of the cosine schedule.
+        learning_rate: Peak for embeddings and norms (AdamW).
+        matrix_learning_rate: Peak for all other matrices (Muon).
         warmup: Share of the steps with rising learning rate.
-        weight_decay: AdamW's.
+        weight_decay: Of both.
+        context_weight: Weight of the tokens that are only read; learning to expect them makes copying come early.
     """
 
     epochs: float = 1.0
     batch_tokens: int = 4_000
     learning_rate: float = 4e-3
-    warmup: float = 0.05
+    matrix_learning_rate: float = 0.02
+    warmup: float = 0.04
     weight_decay: float = 0.01
+    context_weight: float = 0.3
 
 
 def batches(samples: Sequence[Sample], batch_tokens: int, rng: random.Random) -> list[list[Sample]]:
@@ -66,22 +70,50 @@ def tensors(batch: Sequence[Sample], pad_token_id: int) -> tuple[Any, Any]:
     return ids, labels
 
 
-def masked_loss(model: Any, ids: Any, labels: Any) -> Any:
-    """Mean negative log-likelihood of the learned tokens; only their positions go through the vocabulary head.
+def weighted_loss(model: Any, ids: Any, labels: Any, context_weight: float) -> tuple[Any, float]:
+    """Mean negative log-likelihood of the learned tokens plus, weighted, of the tokens that are only read.
 
     Rows are padded on the right, so causal attention needs no mask.
+
+    Returns:
+        The loss, and its first part as a number, in nats a token.
     """
     import torch
 
     hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
-    targets = labels[:, 1:]
-    chosen = targets != IGNORED
-    return torch.nn.functional.cross_entropy(model.lm_head(hidden[chosen]), targets[chosen])
+    targets, learned = ids[:, 1:], labels[:, 1:] != IGNORED
+    chosen = targets != model.config.pad_token_id
+    nll = torch.nn.functional.cross_entropy(model.lm_head(hidden[chosen]), targets[chosen], reduction="none")
+    learned = learned[chosen]
+    main = nll[learned].mean()
+    return main + context_weight * nll[~learned].mean(), float(main.detach())
+
+
+def optimizers(model: Any, schedule: Schedule) -> list[Any]:
+    """Muon for the matrices inside the blocks, AdamW for the rest."""
+    import torch
+
+    from seed_trainer.tiny.muon import Muon
+
+    matrices = [weight for weight in model.model.layers.parameters() if weight.ndim == 2]
+    taken = {id(weight) for weight in matrices}
+    rest = [weight for weight in model.parameters() if id(weight) not in taken]
+    return [
+        Muon(matrices, lr=schedule.matrix_learning_rate, weight_decay=schedule.weight_decay),
+        torch.optim.AdamW(rest, lr=schedule.learning_rate, betas=(0.9, 0.95), weight_decay=schedule.weight_decay),
+    ]
+
+
+def rate(step: int, total: int, warmup: float) -> float:
+    """Share of the peak learning rate at a step: linear warm-up, then a cosine down to 5 %."""
+    rising = max(1, round(warmup * total))
+    share = max(0.0, (step - rising) / max(1, total - rising))
+    return min(1.0, (step + 1) / rising) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * share)))
 
 
 def pretrain(
     model: Any,
-    samples: Sequence[Sample],
+    courses: Sequence[Sequence[Sample]],
     schedule: Schedule,
     *,
     seed: int,
@@ -91,37 +123,36 @@ def pretrain(
 
     Args:
         model: A causal language model with ``model`` and ``lm_head``.
-        samples: What to learn.
+        courses: Samples, one course after the other under one learning-rate schedule.
         schedule: How.
         seed: Order of the batches.
         on_step: Called with step, number of steps and loss.
 
     Returns:
-        Mean loss of the last tenth of the steps, in nats a token.
+        Mean loss of the last tenth of the steps, in nats a learned token.
     """
     import torch
 
-    pad = model.config.pad_token_id
-    plan = list(_plan(samples, schedule, random.Random(seed)))
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=schedule.learning_rate, betas=(0.9, 0.95), weight_decay=schedule.weight_decay
-    )
-    warmup = max(1, round(schedule.warmup * len(plan)))
+    rng = random.Random(seed)
+    plan = [batch for samples in courses for batch in _plan(samples, schedule, rng)]
+    chosen = optimizers(model, schedule)
+    peaks = [[group["lr"] for group in optimizer.param_groups] for optimizer in chosen]
     losses: list[float] = []
     model.train()
     for step, batch in enumerate(plan):
-        share = max(0.0, (step - warmup) / max(1, len(plan) - warmup))
-        rate = min(1.0, (step + 1) / warmup) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * share)))
-        for group in optimizer.param_groups:
-            group["lr"] = schedule.learning_rate * rate
-        loss = masked_loss(model, *tensors(batch, pad))
-        optimizer.zero_grad()
+        share = rate(step, len(plan), schedule.warmup)
+        for optimizer, values in zip(chosen, peaks, strict=True):
+            for group, peak in zip(optimizer.param_groups, values, strict=True):
+                group["lr"] = peak * share
+            optimizer.zero_grad()
+        loss, value = weighted_loss(model, *tensors(batch, model.config.pad_token_id), schedule.context_weight)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        losses.append(float(loss.detach()))
+        for optimizer in chosen:
+            optimizer.step()
+        losses.append(value)
         if on_step is not None:
-            on_step(step + 1, len(plan), losses[-1])
+            on_step(step + 1, len(plan), value)
     model.eval()
     tail = losses[-max(1, len(losses) // 10) :]
     return sum(tail) / len(tail)

@@ -6,6 +6,7 @@ official rooms. Goal combinations of the validation and test panels are never se
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import random
@@ -16,7 +17,7 @@ from typing import Any
 
 from seed_envs.profiles import get_profile
 from seed_trainer.tiny.corpus import Sample, SampleEncoder
-from seed_trainer.tiny.lessons import ENV_ID, Classroom, Curriculum
+from seed_trainer.tiny.lessons import BASE, ENV_ID, MECHANICS, Classroom, Curriculum
 from seed_trainer.tiny.model import build_model
 from seed_trainer.tiny.pretraining import Schedule, pretrain
 from seed_trainer.tiny.tokenizer import build_tokenizer
@@ -25,10 +26,31 @@ FIRST_COMPACT_GAME = 600
 """The listed training panel, which RL uses, ends here."""
 
 ROOM_STEPS = 20
+GAMES_A_REPORT = 32
 RECIPE_FILE = "recipe.json"
 
 Progress = Callable[[str, int, int, float | None], None]
 """Called with stage, done, total and the current loss (or None)."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """One part of the schooling.
+
+    Attributes:
+        name: For the progress bar.
+        curriculum: Lessons of every game.
+        compact_games: Games of the compact preset.
+        room_games: Generated games in official rooms of 6 to 16 receptacles.
+    """
+
+    name: str
+    curriculum: Curriculum
+    compact_games: int
+    room_games: int
+
+
+COURSES: tuple[Course, ...] = (Course("mechanics", MECHANICS, 500, 200), Course("base", BASE, 900, 250))
 
 
 @dataclass(frozen=True)
@@ -37,55 +59,68 @@ class Recipe:
 
     Attributes:
         seed: Of players, initial weights and batch order.
-        compact_games: Games of the compact preset.
-        room_games: Generated games in official rooms of 6 to 16 receptacles.
+        courses: What is learned, in this order.
         width: Hidden size.
         layers: Transformer blocks.
         heads: Attention heads.
-        curriculum: Lessons of every game.
         schedule: The pre-training schedule.
     """
 
     seed: int = 0
-    compact_games: int = 1200
-    room_games: int = 300
+    courses: tuple[Course, ...] = COURSES
     width: int = 96
     layers: int = 3
     heads: int = 4
-    curriculum: Curriculum = field(default_factory=Curriculum)
     schedule: Schedule = field(default_factory=Schedule)
 
+    def scaled(self, share: float) -> Recipe:
+        """The same recipe with fewer or more games in every course."""
+        courses = tuple(
+            dataclasses.replace(
+                course,
+                compact_games=max(1, round(share * course.compact_games)),
+                room_games=max(1, round(share * course.room_games)),
+            )
+            for course in self.courses
+        )
+        return dataclasses.replace(self, courses=courses)
 
-def compact_ids(count: int) -> list[str]:
+
+def compact_ids(count: int, first: int = 0) -> list[str]:
     """Ids of compact training games outside the listed panel."""
-    return [f"compact/train/{FIRST_COMPACT_GAME + number}" for number in range(count)]
+    return [f"compact/train/{FIRST_COMPACT_GAME + first + number}" for number in range(count)]
 
 
-def room_ids(count: int) -> list[str]:
+def room_ids(count: int, first: int = 0) -> list[str]:
     """Ids of generated games in small cut-outs of official rooms."""
-    return [f"procedural/train/{number};kinds=8;copies=2;receptacles={6 + number % 11}" for number in range(count)]
+    numbers = range(first, first + count)
+    return [f"procedural/train/{number};kinds=8;copies=2;receptacles={6 + number % 11}" for number in numbers]
 
 
-def write_samples(recipe: Recipe, tokenizer: Any, progress: Progress) -> list[Sample]:
-    """Play all lessons and encode them, in a fixed random order."""
+def write_samples(recipe: Recipe, tokenizer: Any, progress: Progress) -> list[list[Sample]]:
+    """Play all lessons and encode them; one list a course, in a fixed random order."""
     encoder = SampleEncoder(tokenizer)
     compact = get_profile(ENV_ID, "compact")
     rooms = dataclasses.replace(get_profile(ENV_ID, "terse"), max_steps=ROOM_STEPS)
-    samples: list[Sample] = []
-    total = recipe.compact_games + recipe.room_games
-    done = 0
-    for profile, ids in ((compact, compact_ids(recipe.compact_games)), (rooms, room_ids(recipe.room_games))):
-        classroom = Classroom(profile, encoder, recipe.seed)
-        try:
-            for start in range(0, len(ids), 64):
-                chunk = ids[start : start + 64]
-                samples += classroom.lessons(chunk, recipe.curriculum)
-                done += len(chunk)
-                progress("lessons", done, total, None)
-        finally:
-            classroom.close()
-    random.Random(recipe.seed).shuffle(samples)
-    return samples
+    total = sum(course.compact_games + course.room_games for course in recipe.courses)
+    done, first_compact, first_room = 0, 0, 0
+    courses: list[list[Sample]] = []
+    for number, course in enumerate(recipe.courses):
+        samples: list[Sample] = []
+        for profile, ids in (
+            (compact, compact_ids(course.compact_games, first_compact)),
+            (rooms, room_ids(course.room_games, first_room)),
+        ):
+            with contextlib.closing(Classroom(profile, encoder, f"{recipe.seed}/{number}")) as classroom:
+                for start in range(0, len(ids), GAMES_A_REPORT):
+                    chunk = ids[start : start + GAMES_A_REPORT]
+                    samples += classroom.lessons(chunk, course.curriculum)
+                    done += len(chunk)
+                    progress("lessons", done, total, None)
+        random.Random(recipe.seed).shuffle(samples)
+        courses.append(samples)
+        first_compact, first_room = first_compact + course.compact_games, first_room + course.room_games
+    return courses
 
 
 def make(recipe: Recipe, folder: Path, progress: Progress) -> dict[str, float]:
@@ -100,11 +135,11 @@ def make(recipe: Recipe, folder: Path, progress: Progress) -> dict[str, float]:
         Number of samples, tokens, learned tokens, weights, and the final loss.
     """
     tokenizer = build_tokenizer()
-    samples = write_samples(recipe, tokenizer, progress)
+    courses = write_samples(recipe, tokenizer, progress)
     model = build_model(tokenizer, width=recipe.width, layers=recipe.layers, heads=recipe.heads, seed=recipe.seed)
     loss = pretrain(
         model,
-        samples,
+        courses,
         recipe.schedule,
         seed=recipe.seed,
         on_step=lambda step, total, value: progress("training", step, total, value),
@@ -112,10 +147,11 @@ def make(recipe: Recipe, folder: Path, progress: Progress) -> dict[str, float]:
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    everything = [sample for samples in courses for sample in samples]
     facts = {
-        "samples": len(samples),
-        "tokens": sum(len(sample.ids) for sample in samples),
-        "learned_tokens": sum(sum(sample.learned) for sample in samples),
+        "samples": len(everything),
+        "tokens": sum(len(sample.ids) for sample in everything),
+        "learned_tokens": sum(sum(sample.learned) for sample in everything),
         "weights": model.num_parameters(),
         "loss": round(loss, 4),
     }

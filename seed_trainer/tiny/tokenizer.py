@@ -9,7 +9,21 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from seed_trainer.tiny.words import AGENT, DROPPED_WORDS, END, PAD, PHRASES, SPECIAL_TOKENS, UNKNOWN, USER, vocabulary
+from seed_trainer.tiny.words import (
+    AGENT,
+    DROPPED_WORDS,
+    END,
+    LARGEST_NAMED_OBJECT,
+    LARGEST_NAMED_RECEPTACLE,
+    OBJECTS,
+    PAD,
+    PHRASES,
+    RECEPTACLES,
+    SPECIAL_TOKENS,
+    UNKNOWN,
+    USER,
+    vocabulary,
+)
 
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
@@ -24,10 +38,12 @@ CONTEXT_LENGTH = 1024
 
 
 def token_pattern() -> str:
-    """Regular expression of what is kept: phrases first, then words and numbers, then any stray character."""
+    """Regular expression of what is kept: phrases and names, then words and numbers, then any stray character."""
     phrases = "|".join(rf"{re.escape(phrase)}\b" for phrase in sorted(PHRASES, key=len, reverse=True))
+    places = rf"(?:{'|'.join(RECEPTACLES)}) [1-{LARGEST_NAMED_RECEPTACLE}]\b"
+    things = rf"(?:{'|'.join(OBJECTS)}) [1-{LARGEST_NAMED_OBJECT}]\b"
     dropped = "|".join(DROPPED_WORDS)
-    return rf"\b(?:{phrases})|\b(?!(?:{dropped})\b)[a-z]+|[0-9]+|[^a-z0-9\s]"
+    return rf"\b(?:{phrases}|{places}|{things})|\b(?!(?:{dropped})\b)[a-z]+|[0-9]+|[^a-z0-9\s]"
 
 
 def build_tokenizer() -> Any:

@@ -1,7 +1,7 @@
 """The closed vocabulary of the embedded policy: what the household texts can say, and a few words of advice.
 
-Only data. Frequent fixed phrases are one token each, so that an episode stays short; everything else is one word or
-one number a token.
+Only data. Fixed phrases and the names of things ("mug 1") are one token each, so that an episode stays short and a name
+is copied in one step; everything else, also a name with a large number, is one word or one number a token.
 """
 
 from __future__ import annotations
@@ -76,10 +76,18 @@ SKILL_WORDS: Final = """
 """.split()
 
 LARGEST_NUMBER: Final = 40
+LARGEST_NAMED_RECEPTACLE: Final = 8
+LARGEST_NAMED_OBJECT: Final = 4
+
+
+def names() -> list[str]:
+    """The numbered names that are one token each."""
+    places = [f"{kind} {number}" for kind in RECEPTACLES for number in range(1, LARGEST_NAMED_RECEPTACLE + 1)]
+    return places + [f"{kind} {number}" for kind in OBJECTS for number in range(1, LARGEST_NAMED_OBJECT + 1)]
 
 
 def vocabulary() -> list[str]:
     """All tokens in id order, each once."""
     numbers = [str(number) for number in range(LARGEST_NUMBER + 1)]
-    words = [*PHRASES, *WORDS, *SKILL_WORDS, *RECEPTACLES, *OBJECTS, *numbers]
+    words = [*PHRASES, *WORDS, *SKILL_WORDS, *RECEPTACLES, *OBJECTS, *numbers, *names()]
     return list(dict.fromkeys([*SPECIAL_TOKENS, *words]))

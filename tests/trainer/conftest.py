@@ -1,140 +1,20 @@
-"""A word world for trainer tests: an environment whose goal names the winning word, and a tiny model that can say it."""
+"""Fixtures of the trainer tests: a saved word-world model and a factory of small trainers."""
 
 from __future__ import annotations
 
-import random
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-import gymnasium as gym
 import pytest
 import torch
 from datasets import Dataset
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM
+from word_world import GROWING, VOCABULARY, WORDS, make_word_env, teach_model, word_tokenizer
 
-from seed_envs.base import Outcome, SeedEnv, TaskStatus
-from seed_envs.profiles import Profile, PromptTemplate
-from seed_envs.wrappers import HistoryWindow, Prompt
-from seed_envs.wrappers.actions import ParseAction
+from seed_envs.profiles import Profile
 from seed_trainer.config import SEEDConfig
 from seed_trainer.trainer import SEEDTrainer
-
-warnings.filterwarnings("ignore", category=FutureWarning)
-torch.set_num_threads(1)
-
-WORDS = ["red", "green", "blue", "gold"]
-VOCABULARY = (
-    ["<pad>", "<eos>", "<unk>", "<user>", "<bot>"]
-    + WORDS
-    + ["say", "no", "hint", "success", "failure", "unknown", "seen", "did", "turn"]
-)
-CHAT_TEMPLATE = (
-    "{% for m in messages %}{% if m['role'] == 'user' %}<user> {{ m['content'] }} "
-    "{% else %}<bot> {{ m['content'] }} <eos> {% endif %}{% endfor %}{% if add_generation_prompt %}<bot>{% endif %}"
-)
-GROWING = Profile(
-    "words",
-    PromptTemplate(first="{observation} {skill}", turn="{observation}", skill_block="hint {skill}"),
-    history=0,
-    style="growing",
-    max_steps=3,
-)
-WINDOW = Profile(
-    "words-window",
-    PromptTemplate(
-        first="{observation} {skill}",
-        turn="say {goal} {skill} {history} {observation}",
-        skill_block="hint {skill}",
-        history_item="seen {observation} did {action}",
-        history_separator=" ",
-    ),
-    history=2,
-    max_steps=3,
-)
-
-
-class WordEnv(SeedEnv[str]):
-    """Say the goal word within three turns."""
-
-    name: ClassVar[str] = "words"
-    splits: ClassVar[tuple[str, ...]] = ("train", "test")
-
-    def __init__(self, split: str = "train") -> None:
-        super().__init__(split=split)
-        self.word, self.won = "red", False
-
-    def task_ids(self, split: str) -> Sequence[str]:
-        return WORDS
-
-    def _begin(self, task_id: str, options: dict[str, Any]) -> str:
-        self.word, self.won = task_id, False
-        return f"say {task_id}"
-
-    def _act(self, action: str) -> Outcome:
-        self.won = action == self.word
-        known = action in WORDS
-        reason = "" if known else "not a word of this world"
-        return Outcome("no", float(self.won), terminated=self.won, action_valid=known, invalid_reason=reason)
-
-    def _status(self) -> TaskStatus:
-        return TaskStatus("say", self.word, self.won, float(self.won))
-
-    def oracle_action(self) -> str:
-        return self.word
-
-    def get_state(self) -> Any:
-        return (self.word, self.won)
-
-    def set_state(self, state: Any) -> None:
-        self.word, self.won = state
-
-
-def make_word_env(profile: Profile = GROWING) -> gym.Env[Any, str]:
-    """Build the agent stack around the word world."""
-    env: gym.Env[Any, Any] = gym.wrappers.TimeLimit(WordEnv(), max_episode_steps=3)
-    return Prompt(HistoryWindow(ParseAction(env, profile.action_format), profile.history), profile, 3)
-
-
-def word_tokenizer() -> PreTrainedTokenizerFast:
-    """Build a word-level tokenizer with a chat template."""
-    inner = Tokenizer(models.WordLevel({word: index for index, word in enumerate(VOCABULARY)}, unk_token="<unk>"))
-    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()  # type: ignore[assignment]
-    return PreTrainedTokenizerFast(
-        tokenizer_object=inner,
-        pad_token="<pad>",
-        eos_token="<eos>",
-        unk_token="<unk>",
-        chat_template=CHAT_TEMPLATE,
-        padding_side="left",
-    )
-
-
-def teach_model(model: LlamaForCausalLM, steps: int = 150) -> None:
-    """Teach the model to answer with random words without a hint, with the hinted word, and to write hints."""
-    tokenizer, chooser = word_tokenizer(), random.Random(0)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(steps):
-        prompts, answers = [], []
-        for _ in range(32):
-            goal, kind = chooser.choice(WORDS), chooser.randrange(3)
-            said = chooser.choice(WORDS)
-            first = f"<user> say {goal} {f'hint {goal}' if kind == 1 else ''} <bot>"
-            if kind == 2:
-                first += f" {said} <eos> <user> {'success' if said == goal else 'failure'} <bot>"
-            elif chooser.random() < 0.5:
-                first += f" {said} <eos> <user> no <bot>"
-            prompts.append(first)
-            answers.append(f"{goal if kind else said} <eos>")
-        full = tokenizer([f"{p} {a}" for p, a in zip(prompts, answers, strict=True)], return_tensors="pt", padding=True)
-        labels = full["input_ids"].clone()
-        labels[:, :-2] = -100
-        loss = model(input_ids=full["input_ids"], attention_mask=full["attention_mask"], labels=labels).loss
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
 
 
 @pytest.fixture(scope="session")
@@ -162,6 +42,7 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 TrainerFactory = Callable[..., SEEDTrainer]
+"""Keyword options override the settings of a small trainer."""
 
 
 @pytest.fixture
@@ -191,12 +72,13 @@ def make_trainer(model_path: str, tmp_path: Path) -> TrainerFactory:
             "seed": 3,
         }
         peft_config = options.pop("peft_config", None)
+        turns = options.pop("env_turns", 3)
         model = options.pop("model", model_path)
         args = SEEDConfig(**{**settings, **options})
         return SEEDTrainer(
             model=model,
             args=args,
-            make_env=lambda: make_word_env(profile),
+            make_env=lambda: make_word_env(profile, turns),
             profile=profile,
             env_id="words",
             train_dataset=Dataset.from_dict({"task_id": [WORDS[i % 4] for i in range(tasks)]}),

@@ -184,7 +184,7 @@ def test_skill_sd_numbers_and_gradient() -> None:
     close(value, 0.271297)
     (gradient,) = torch.autograd.grad(value.sum(), logps)
     close(gradient, -0.732842)
-    close(gradient, finite_difference(lambda l: losses.skill_sd_BT(l, teacher, old).sum(), logps.detach()), atol=1e-8)
+    close(gradient, finite_difference(lambda x: losses.skill_sd_BT(x, teacher, old).sum(), logps.detach()), atol=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,59 @@
+"""Draws success on the panel against updates, one line a method with its seeds behind it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seed_trainer.evaluation import wilson
+from seed_trainer.quickstart.results import Panel, pooled
+
+COLOURS = {"SEED": "#1b6ca8", "GRPO": "#c7681c"}
+MARKERS = {"SEED": "o", "GRPO": "s"}
+DASHES = {"SEED": "-", "GRPO": "--"}
+
+
+def draw(runs: dict[str, list[list[tuple[int, Panel]]]], before: Panel, steps_per_round: int, path: Path) -> None:
+    """Write a picture of the learning curves.
+
+    Args:
+        runs: Method -> seeds -> evaluations.
+        before: The base model, drawn as a level line.
+        steps_per_round: Optimiser steps of one update of the x-axis (a round: one batch of episodes).
+        path: PNG file.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 4.4), dpi=140, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.axhline(100 * before.success, color="0.55", linewidth=1, linestyle=":", label="before stage 1")
+    for method, seeds in runs.items():
+        colour = COLOURS.get(method)
+        rounds = [step / steps_per_round for step, _ in seeds[0]]
+        together = [pooled([seed[index][1] for seed in seeds]) for index in range(len(rounds))]
+        for seed in seeds:
+            values = [100 * panel.success for _, panel in seed]
+            axes.plot(rounds, values, color=colour, alpha=0.35, linewidth=1, linestyle=DASHES.get(method))
+        bounds = [wilson(panel.won, panel.played) for panel in together]
+        axes.fill_between(
+            rounds, [100 * low for low, _ in bounds], [100 * high for _, high in bounds], color=colour, alpha=0.12
+        )
+        axes.plot(
+            rounds,
+            [100 * panel.success for panel in together],
+            color=colour,
+            linewidth=2.2,
+            marker=MARKERS.get(method, "o"),
+            linestyle=DASHES.get(method),
+            label=f"{method} ({len(seeds)} seeds)",
+        )
+    axes.set_xlabel("updates (rounds of 64 episodes)")
+    axes.set_ylabel("success on the held-out panel, %")
+    axes.set_ylim(0, 100)
+    axes.grid(alpha=0.25)
+    axes.legend(loc="lower right", frameon=False)
+    axes.set_title("Mean over seeds with 95 % Wilson band; thin lines are single seeds", fontsize=9, color="0.35")
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    figure.savefig(path)

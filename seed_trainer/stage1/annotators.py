@@ -1,0 +1,148 @@
+"""Who writes the skills of stage 1: the environment's rules, or a model behind an endpoint.
+
+Every raw answer is on disk before it is read, so none is ever paid for twice. A skill that fails the format check is
+asked for once more with the error and the end of the answer; what still fails is counted by reason and left out.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seed_envs.registration import find_row, load_attribute
+from seed_envs.trajectory import Trajectory
+from seed_trainer.skills.parsing import REASONS, HindsightSkill
+from seed_trainer.skills.prompts import ANALYZERS, Analyzer, Message, document_messages, outcome_of
+from seed_trainer.stage1.endpoint import Answer, ChatEndpoint, EndpointError
+
+ANSWERS_FILE = "answers.jsonl"
+MIN_WORDS = 5
+TAIL = 400
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """The skill of one episode and who wrote it."""
+
+    skill: HindsightSkill
+    annotator: str
+
+
+def rule_annotations(env_id: str, episodes: Sequence[Trajectory]) -> list[Annotation]:
+    """Annotate with the environment's rule-based annotator, which sees only the trajectory and its outcome."""
+    reference = find_row(env_id).annotator
+    annotate: Callable[[Trajectory], str] = load_attribute(reference)
+    return [Annotation(_checked(annotate(episode)), f"rules:{reference}") for episode in episodes]
+
+
+def terse_annotations(env_id: str, episodes: Sequence[Trajectory]) -> list[Annotation]:
+    """Annotate with the short form of the rules, for word-level models, where the environment has one."""
+    module = find_row(env_id).annotator.partition(":")[0]
+    annotate: Callable[[Trajectory], str] = load_attribute(f"{module}:annotate_terse")
+    return [Annotation(_checked(annotate(episode), 1), f"rules:{module}:annotate_terse") for episode in episodes]
+
+
+def _checked(text: str, min_words: int = MIN_WORDS) -> HindsightSkill:
+    short = len(text.split()) < min_words
+    return HindsightSkill(text.strip(), "blank" if not text.strip() else "too_short" if short else "", origin="rules")
+
+
+class EndpointAnnotator:
+    """Annotates with a model behind an OpenAI-compatible endpoint.
+
+    Args:
+        endpoint: Where to ask.
+        folder: Where ``answers.jsonl`` is kept.
+        workers: Requests at the same time.
+        analyzer: A ``document`` analyzer.
+    """
+
+    def __init__(
+        self, endpoint: ChatEndpoint, folder: Path, workers: int = 4, analyzer: Analyzer = ANALYZERS["json"]
+    ) -> None:
+        self.endpoint = endpoint
+        self.path = folder / ANSWERS_FILE
+        self.workers = workers
+        self.analyzer = analyzer
+        self._lock = threading.Lock()
+        self._kept: dict[tuple[int, int], Answer] = {}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._load()
+
+    def annotate(
+        self, episodes: Sequence[Trajectory], progress: Callable[[], None] = lambda: None
+    ) -> tuple[list[Annotation | None], list[str]]:
+        """Annotate episodes, asking only for what is not on disk yet.
+
+        Returns:
+            Annotations in order (None where the endpoint failed for good), and the failures as text.
+        """
+        found: list[Annotation | None] = [None] * len(episodes)
+        failures = []
+        name = f"endpoint:{self.endpoint.model}"
+        with ThreadPoolExecutor(self.workers) as workers:
+            waiting = {workers.submit(self._one, number, episode): number for number, episode in enumerate(episodes)}
+            for future in as_completed(waiting):
+                try:
+                    found[waiting[future]] = Annotation(future.result(), name)
+                except EndpointError as error:
+                    failures.append(f"episode {waiting[future]}: {error}")
+                progress()
+        return found, sorted(failures)
+
+    def _one(self, number: int, episode: Trajectory) -> HindsightSkill:
+        messages = document_messages(episode, self.analyzer, outcome_of(episode))
+        skill, answer = self._ask(number, 0, messages)
+        if skill.valid:
+            return skill
+        repair = [*messages, {"role": "assistant", "content": answer.text[-TAIL:]}, _repair_request(skill, answer)]
+        return self._ask(number, 1, repair)[0]
+
+    def _ask(self, number: int, attempt: int, messages: list[Message]) -> tuple[HindsightSkill, Answer]:
+        answer = self._kept.get((number, attempt))
+        if answer is None:
+            answer = self.endpoint.ask(messages)
+            self._keep(number, attempt, answer)
+        skill = self.analyzer.parse(answer.text, MIN_WORDS)
+        skill.tokens, skill.origin = answer.completion_tokens, "endpoint"
+        if answer.finish_reason == "length":
+            skill.reason = "truncated"
+        return skill, answer
+
+    def _keep(self, number: int, attempt: int, answer: Answer) -> None:
+        record = {"number": number, "attempt": attempt, "answer": vars(answer)}
+        with self._lock:
+            self._kept[number, attempt] = answer
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+    def _load(self) -> None:
+        if not self.path.exists():
+            return
+        for line in self.path.read_text(encoding="utf-8").splitlines():
+            try:
+                record: dict[str, Any] = json.loads(line)
+            except json.JSONDecodeError:
+                continue  # torn by an interruption; the answer is asked for again
+            self._kept[record["number"], record["attempt"]] = Answer(**record["answer"])
+
+
+def _repair_request(skill: HindsightSkill, answer: Answer) -> Message:
+    text = (
+        f"That answer cannot be used: {REASONS[skill.reason]}. Its end was shown above. Answer again with the valid "
+        "JSON object alone."
+    )
+    return {"role": "user", "content": text}
+
+
+def acceptance(annotations: Sequence[Annotation | None]) -> dict[str, float]:
+    """Return the acceptance rate and the share of every reason for refusal."""
+    total = max(len(annotations), 1)
+    reasons = Counter("no_answer" if item is None else item.skill.reason or "accepted" for item in annotations)
+    return {name: count / total for name, count in sorted(reasons.items())}

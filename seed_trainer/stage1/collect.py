@@ -1,0 +1,123 @@
+"""Playing the episodes that stage 1 learns from, one JSON line per finished episode, resumable.
+
+Policies: a language model, the environment's oracle, or random admissible actions. An interrupted collection goes on
+where it stopped; finished episodes are never played again.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from seed_envs.profiles import Profile
+from seed_envs.rollout import Policy, Reply, Request
+from seed_envs.tasks import TaskSpec
+from seed_envs.trajectory import Trajectory
+from seed_trainer.cli import UserError
+from seed_trainer.play import EpisodePlayer
+
+TRAJECTORIES_FILE = "trajectories.jsonl"
+
+
+def oracle_policy(profile: Profile) -> Policy:
+    """Return the policy that plays the environment's oracle."""
+
+    def policy(requests: Sequence[Request]) -> list[Reply]:
+        return [Reply(profile.action_format.format(str(request.call("oracle_action")))) for request in requests]
+
+    return policy
+
+
+def random_policy(profile: Profile, seed: int) -> Policy:
+    """Return the policy that picks random admissible actions; needs an environment that lists them."""
+
+    def policy(requests: Sequence[Request]) -> list[Reply]:
+        replies = []
+        for request in requests:
+            actions = list(request.context.admissible or ())
+            if not actions:
+                raise UserError("policy=random needs an environment with a list of admissible actions")
+            chooser = random.Random(f"{seed}/{request.episode}/{request.turn}")
+            replies.append(Reply(profile.action_format.format(chooser.choice(actions))))
+        return replies
+
+    return policy
+
+
+def model_policy(path: str, profile: Profile, decoding: Any, max_prompt_length: int, seed: int) -> Policy:
+    """Return the policy of a saved text model; replies are sampled with the cached sampler."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from seed_trainer.encoding import ChatEncoder
+    from seed_trainer.generation import CachedSampler
+    from seed_trainer.rollout import TokenPolicy
+
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    model = AutoModelForCausalLM.from_pretrained(path).eval()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model.to(device)
+    ends = model.generation_config.eos_token_id
+    eos = sorted({tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])} - {None})
+    generator = torch.Generator(device=device)
+    generator.manual_seed(seed)
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+    sampler = CachedSampler(lambda: nullcontext(model), eos, pad, device, generator)
+    layout = "episode" if profile.style == "growing" else "turn"
+    encoder = ChatEncoder(tokenizer, tokenizer, eos_token_ids=eos)
+    return TokenPolicy(encoder, sampler, profile, layout, decoding, max_prompt_length)
+
+
+def read_trajectories(path: Path) -> Iterator[tuple[int, Trajectory]]:
+    """Yield number and trajectory of every finished episode of a file; a torn last line is ignored."""
+    if not path.exists():
+        return
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError:
+            continue  # the line that was being written when the run was stopped
+        yield int(record["number"]), Trajectory.from_json(record["trajectory"])
+
+
+def collect(
+    player: EpisodePlayer,
+    policy: Policy,
+    tasks: Sequence[TaskSpec],
+    folder: Path,
+    progress: Callable[[], None] = lambda: None,
+) -> list[Trajectory]:
+    """Play every task that has no finished episode in the folder yet and return all trajectories in order.
+
+    Args:
+        player: Plays episodes.
+        policy: Who plays.
+        tasks: All tasks of the collection, in its fixed order.
+        folder: Where ``trajectories.jsonl`` is.
+        progress: Called after every finished episode.
+
+    Raises:
+        UserError: If the folder holds episodes of another collection.
+    """
+    path = folder / TRAJECTORIES_FILE
+    done = dict(read_trajectories(path))
+    for number, episode in done.items():
+        if number >= len(tasks) or (tasks[number].task_id or episode.task_id) != episode.task_id:
+            raise UserError(f"{path} holds episodes of another collection; choose another --output_dir")
+    missing = [number for number in range(len(tasks)) if number not in done]
+    folder.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+
+        def finish(index: int, episode: Trajectory) -> None:
+            record = {"number": missing[index], "trajectory": episode.to_json()}
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            file.flush()
+            done[missing[index]] = episode
+            progress()
+
+        player.play([tasks[number] for number in missing], policy, finish)
+    return [done[number] for number in range(len(tasks))]

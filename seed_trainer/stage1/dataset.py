@@ -1,0 +1,98 @@
+"""The file stage 1 trains on: analysis requests and the answers to learn, as JSON lines that name their sources."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from seed_envs.profiles import Profile
+from seed_envs.trajectory import Trajectory
+from seed_trainer.cli import UserError
+from seed_trainer.skills.analyzer import analysis_messages
+from seed_trainer.skills.library import SkillLibrary
+from seed_trainer.skills.prompts import Analyzer, outcome_of, training_answer
+from seed_trainer.stage1.annotators import Annotation
+
+SFT_FILE = "sft.jsonl"
+SCHEMA_VERSION = 1
+
+
+def examples(
+    episodes: Sequence[Trajectory],
+    annotations: Sequence[Annotation | None],
+    analyzer: Analyzer,
+    profile: Profile,
+    policy: str,
+) -> Iterator[dict[str, Any]]:
+    """Yield one record per accepted skill: ``prompt`` and ``completion`` messages, and where they come from."""
+    for number, (episode, annotation) in enumerate(zip(episodes, annotations, strict=True)):
+        if annotation is None or not annotation.skill.valid:
+            continue
+        outcome = outcome_of(episode)
+        yield {
+            "schema_version": SCHEMA_VERSION,
+            "prompt": analysis_messages(episode, outcome, analyzer, profile),
+            "completion": [{"role": "assistant", "content": training_answer(analyzer, annotation.skill.text)}],
+            "number": number,
+            "env_id": episode.env_id,
+            "task_id": episode.task_id,
+            "task_type": episode.task_type,
+            "outcome": outcome,
+            "skill": annotation.skill.text,
+            "analyzer": analyzer.name,
+            "annotator": annotation.annotator,
+            "policy": policy,
+        }
+
+
+def write_examples(path: Path, records: Iterator[dict[str, Any]]) -> int:
+    """Write records and return their number."""
+    count = 0
+    with path.open("w", encoding="utf-8") as file:
+        for record in records:
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            count += 1
+    return count
+
+
+def read_examples(path: Path) -> list[dict[str, Any]]:
+    """Read records.
+
+    Raises:
+        UserError: If the file is missing or a line is not such a record.
+    """
+    if not path.is_file():
+        raise UserError(f"data={str(path)!r} does not exist; `seed-train data --output_dir DIR` writes DIR/{SFT_FILE}")
+    records = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            record = json.loads(line)
+            records.append({key: record[key] for key in ("prompt", "completion")})
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise UserError(f"{path}, line {number}: not a stage 1 record ({type(error).__name__}: {error})") from None
+    if not records:
+        raise UserError(f"{path} holds no example")
+    return records
+
+
+def build_library(episodes: Sequence[Trajectory], annotations: Sequence[Annotation | None]) -> SkillLibrary:
+    """Return a static library: for every task type the most typical accepted skill, successes preferred.
+
+    Typical means the largest mean word overlap with the other skills of the type.
+    """
+    by_type: dict[str, list[tuple[bool, str]]] = {}
+    for episode, annotation in zip(episodes, annotations, strict=True):
+        if annotation is not None and annotation.skill.valid:
+            by_type.setdefault(episode.task_type, []).append((episode.success, annotation.skill.text))
+    chosen = {}
+    for task_type, known in sorted(by_type.items()):
+        texts = [text for won, text in known if won] or [text for _, text in known]
+        chosen[task_type] = max(texts, key=lambda text: (_typicality(text, texts), text))
+    return SkillLibrary("", chosen)
+
+
+def _typicality(text: str, others: Sequence[str]) -> float:
+    words = set(text.split())
+    return sum(len(words & set(o.split())) / max(1, len(words | set(o.split()))) for o in others)

@@ -1,0 +1,203 @@
+"""A client for OpenAI-compatible chat endpoints, made for servers that misbehave.
+
+Retries with growing pauses, bounded concurrency, a cap on what is read, token and cost counts. It follows no
+redirects (a key must not travel to another host) and keeps nothing on disk; that is the annotator's business.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import random
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlparse
+
+MAX_RESPONSE_BYTES = 8_000_000
+RETRIED_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+
+
+class EndpointError(RuntimeError):
+    """A request that failed for good; says what the server answered."""
+
+
+class _Retry(Exception):
+    """A failure worth another attempt, with the pause the server asked for."""
+
+    def __init__(self, reason: str, pause: float | None = None) -> None:
+        super().__init__(reason)
+        self.pause = pause
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+
+@dataclass
+class Usage:
+    """Tokens and attempts, summed over requests."""
+
+    requests: int = 0
+    attempts: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def cost(self, price_in: float, price_out: float) -> float:
+        """Return the cost for prices per million tokens."""
+        return (self.prompt_tokens * price_in + self.completion_tokens * price_out) / 1e6
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer: its text and why it ended (``stop``, ``length``, ...)."""
+
+    text: str
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+
+
+@dataclass
+class ChatEndpoint:
+    """One model behind one endpoint.
+
+    Attributes:
+        base_url: Address up to and including ``/v1``.
+        model: Model name.
+        api_key: Sent as bearer token if not empty.
+        temperature: Sampling temperature.
+        max_tokens: Length limit of an answer.
+        timeout: Seconds for one attempt.
+        attempts: Attempts per request.
+        first_pause: Seconds before the second attempt; doubles from then on, with jitter, up to ``longest_pause``.
+        longest_pause: Longest pause, also for ``Retry-After``.
+        sleep: Replaceable for tests.
+        usage: What was used so far.
+    """
+
+    base_url: str
+    model: str
+    api_key: str = field(default="", repr=False)
+    temperature: float = 0.0
+    max_tokens: int = 4096
+    timeout: float = 120.0
+    attempts: int = 6
+    first_pause: float = 1.0
+    longest_pause: float = 60.0
+    sleep: Callable[[float], None] = time.sleep
+    usage: Usage = field(default_factory=Usage)
+
+    def __post_init__(self) -> None:
+        parts = urlparse(self.base_url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise ValueError(f"base_url={self.base_url!r} must be an http(s) address such as http://127.0.0.1:8000/v1")
+        self._opener = urllib.request.build_opener(_NoRedirect)
+        self._jitter = random.Random(0)
+
+    def ask(self, messages: Sequence[dict[str, Any]]) -> Answer:
+        """Return the answer to a conversation.
+
+        Raises:
+            EndpointError: If every attempt failed, or the server refused the request itself.
+        """
+        self.usage.requests += 1
+        reason = ""
+        for attempt in range(self.attempts):
+            if attempt:
+                self.sleep(self._pause(attempt, asked))
+            self.usage.attempts += 1
+            try:
+                answer = self._attempt(messages)
+            except _Retry as error:
+                reason, asked = str(error), error.pause
+                continue
+            self.usage.prompt_tokens += answer.prompt_tokens
+            self.usage.completion_tokens += answer.completion_tokens
+            return answer
+        raise EndpointError(f"{self.base_url}: gave up after {self.attempts} attempts; the last one: {reason}")
+
+    def _pause(self, attempt: int, asked: float | None) -> float:
+        grown = self.first_pause * 2 ** (attempt - 1) * (0.5 + self._jitter.random())
+        return min(self.longest_pause, max(grown, asked or 0.0))
+
+    def _attempt(self, messages: Sequence[dict[str, Any]]) -> Answer:
+        body = {
+            "model": self.model,
+            "messages": [_wire(message) for message in messages],
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+        }
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self.api_key:
+            headers["Authorization"] = f"Bearer {self.api_key}"
+        url = self.base_url.rstrip("/") + "/chat/completions"
+        request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+        try:
+            with self._opener.open(request, timeout=self.timeout) as response:
+                raw = response.read(MAX_RESPONSE_BYTES + 1)
+        except urllib.error.HTTPError as error:
+            detail = error.read(2000).decode(errors="replace")
+            if error.code in RETRIED_STATUS:
+                raise _Retry(f"HTTP {error.code}: {detail}", _seconds(error.headers.get("Retry-After"))) from None
+            raise EndpointError(f"{url}: HTTP {error.code}: {detail}") from None
+        except (OSError, urllib.error.URLError, ValueError) as error:
+            # OSError covers refused, reset and timed-out connections; ValueError broken HTTP framing.
+            raise _Retry(f"{type(error).__name__}: {error}") from None
+        except Exception as error:
+            if type(error).__module__ == "http.client":
+                raise _Retry(f"{type(error).__name__}: {error}") from None
+            raise
+        return _read(raw)
+
+
+def _seconds(value: str | None) -> float | None:
+    try:
+        return float(value) if value is not None else None
+    except ValueError:
+        return None
+
+
+def _read(raw: bytes) -> Answer:
+    if len(raw) > MAX_RESPONSE_BYTES:
+        raise _Retry(f"answer larger than {MAX_RESPONSE_BYTES} bytes")
+    try:
+        record = json.loads(raw)
+        choice = record["choices"][0]
+        text = choice["message"]["content"]
+    except (ValueError, LookupError, TypeError) as error:
+        raise _Retry(f"no chat completion in the answer ({type(error).__name__}): {raw[:200]!r}") from None
+    if not isinstance(text, str):
+        raise _Retry(f"message content is {type(text).__name__}, expected text")
+    usage = record.get("usage") or {}
+    counts = [usage.get(name) or 0 for name in ("prompt_tokens", "completion_tokens")]
+    return Answer(
+        text, str(choice.get("finish_reason") or "stop"), *(int(c) if isinstance(c, int) else 0 for c in counts)
+    )
+
+
+def _wire(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message as the protocol wants it; images become PNG data addresses."""
+    if isinstance(message["content"], str):
+        return message
+    parts = []
+    for part in message["content"]:
+        if part["type"] == "text":
+            parts.append(part)
+        else:
+            parts.append({"type": "image_url", "image_url": {"url": _data_address(part["image"])}})
+    return {**message, "content": parts}
+
+
+def _data_address(image: Any) -> str:
+    from PIL import Image
+
+    picture = image if isinstance(image, Image.Image) else Image.fromarray(image)
+    buffer = io.BytesIO()
+    picture.save(buffer, format="PNG")
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -1,0 +1,89 @@
+"""A saved or freshly trained model that plays and writes skills outside any trainer, on the CPU."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from seed_envs import make_agent_env
+from seed_envs.profiles import get_profile
+from seed_envs.tasks import TaskSpec
+from seed_envs.trajectory import Trajectory
+from seed_trainer.encoding import ChatEncoder
+from seed_trainer.generation import CachedSampler, Decoding
+from seed_trainer.options import SEEDOptions
+from seed_trainer.play import EpisodePlayer
+from seed_trainer.rollout import TokenPolicy
+from seed_trainer.skills.analyzer import SkillWriter
+from seed_trainer.skills.parsing import HindsightSkill
+from seed_trainer.skills.prompts import get_analyzer, outcome_of
+
+COMMAND_TOKENS = 10
+SKILL_TOKENS = 48
+PROMPT_TOKENS = 1000
+
+
+class Actor:
+    """A model with everything it needs to play and to write.
+
+    Args:
+        model: Causal language model.
+        tokenizer: Its tokenizer.
+        env_id: Environment.
+        profile_name: Profile of style ``growing``.
+        seed: Seed of the sampling.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, env_id: str, profile_name: str, seed: int = 0) -> None:
+        import torch
+
+        self.tokenizer = tokenizer
+        self.profile = get_profile(env_id, profile_name)
+        self.encoder = ChatEncoder(tokenizer, tokenizer)
+        self.generator = torch.Generator().manual_seed(seed)
+        self.sampler = CachedSampler(
+            lambda: contextlib.nullcontext(model),
+            self.encoder.eos_token_ids,
+            tokenizer.pad_token_id,
+            torch.device("cpu"),
+            self.generator,
+        )
+        self.player = EpisodePlayer(partial(make_agent_env, env_id, profile_name), env_id, self.profile)
+
+    @classmethod
+    def load(cls, folder: Path, env_id: str, profile_name: str, seed: int = 0) -> Actor:
+        """Load model and tokenizer from a folder."""
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").eval()
+        return cls(model, AutoTokenizer.from_pretrained(folder), env_id, profile_name, seed)
+
+    def play(self, tasks: Sequence[str], temperature: float, skills: Sequence[str] = ()) -> list[Trajectory]:
+        """Play one episode per task.
+
+        Args:
+            tasks: Task ids.
+            temperature: 0 is greedy.
+            skills: One per task, spliced into the prompt; empty plays without.
+        """
+        policy = TokenPolicy(
+            self.encoder, self.sampler, self.profile, "episode", Decoding(COMMAND_TOKENS, temperature), PROMPT_TOKENS
+        )
+        specs = [TaskSpec(task, group=index) for index, task in enumerate(tasks)]
+        self.sampler.forget()
+        skill_for = (lambda episode: skills[episode.group]) if skills else None
+        return self.player.play(specs, policy, skill_for=skill_for)
+
+    def write(self, episodes: Sequence[Trajectory]) -> list[HindsightSkill]:
+        """Write a skill about each of this actor's own episodes, greedily."""
+        options = SEEDOptions(max_skill_length=SKILL_TOKENS)
+        analyzer = get_analyzer("turn", self.profile.style)
+        writer = SkillWriter(self.encoder, self.sampler, self.profile, "episode", analyzer, options)
+        return writer.write(episodes, [outcome_of(episode) for episode in episodes])
+
+    def close(self) -> None:
+        """Close the environments."""
+        self.player.close()
