@@ -20,7 +20,7 @@ from seed_envs.alfworld.memory import Memory, kind_of, read_goal_line
 from seed_envs.trajectory import Trajectory
 
 MAX_TERSE_WORDS: Final = 26
-TERSE_TEXTS: Final = ("go to, take, clean it with, move it to, use at.", "not in. search. instead first then open")
+TERSE_TEXTS: Final = ("go to, take, clean it with, move it to, use at.", "not in. search. search each place then take.")
 """Texts that hold every word of a terse skill beside the names of things."""
 
 
@@ -211,6 +211,8 @@ def _search_advice(findings: Findings) -> list[str]:
     searched, left = findings.searched(), findings.unsearched()
     if searched:
         parts.append(f"There was no {wanted} in {', '.join(searched[:8])}.")
+    if not searched and not left:
+        parts.append(f"No {wanted} was found: visit more places, and open closed ones, before doing anything else.")
     if left:
         parts.append(f"Search the places not yet looked into, such as {', '.join(left[:5])}, and open closed ones.")
     return parts
@@ -234,7 +236,7 @@ def annotate_terse(trajectory: Trajectory) -> str:
         empty, left = findings.searched()[-4:], findings.unsearched()[:2]
         advice = [f"{findings.goal.object_type} not in {' '.join(empty)}"] if empty else []
         advice += [f"search {' '.join(left)}"] if left else []
-        return _fit([*steps, *advice])
+        return _fit([*steps, *(advice or [f"search each place then take {findings.goal.object_type}"])])
     return _fit(steps)
 
 

@@ -216,7 +216,7 @@ def test_privileged_facts_appear_only_on_request(env: ALFWorldEnv) -> None:
 
 def test_openings_are_parts_of_the_full_text() -> None:
     texts = {
-        opening: ALFWorldEnv(opening=opening).reset(options={"task_id": "compact/train/6"})[0]  # type: ignore[arg-type]
+        opening: ALFWorldEnv(opening=opening).reset(options={"task_id": "compact/train/6"})[0]
         for opening in ("full", "room", "start")
     }
     assert texts["full"].startswith("-= Welcome") and texts["room"] in texts["full"]
