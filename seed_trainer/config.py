@@ -24,9 +24,7 @@ class SEEDConfig(SEEDOptions, GRPOConfig):
     """Configuration of :class:`~seed_trainer.trainer.SEEDTrainer`; see the module for changed defaults."""
 
     beta: float = option(0.01, "Coefficient of the k3 KL to the reference.", "paper")
-    use_bias_correction_kl: bool = option(
-        False, "Multiply the KL by the ratio (TRL's default; not the paper's).", "paper"
-    )
+    use_bias_correction_kl: bool = option(False, "Multiply the KL by the ratio (TRL's default).", "paper")
     disable_dropout: bool = option(True, "Teacher and student must be the same deterministic network.", "ours")
     loss_type: str = option("dapo", "Aggregation; dapo is the token mean of the paper.", "paper")
     lr_scheduler_type: str = option("constant", "Learning-rate schedule.", "released")

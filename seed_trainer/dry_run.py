@@ -44,7 +44,7 @@ SHOWN_TRL_FIELDS = (
 
 
 def resolved_rows(resolved: Resolved) -> list[tuple[str, str, str]]:
-    """Return (field, value, origin) of every field of ours, the TRL fields that matter, and every field that was set."""
+    """Return (field, value, origin) of our fields, of the TRL fields that matter, and of every field that was set."""
     ours = {item.name for item in dataclasses.fields(SEEDOptions)} | {
         item.name for item in dataclasses.fields(SEEDScriptArguments)
     }

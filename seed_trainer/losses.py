@@ -97,8 +97,8 @@ def centered_gate_BT(gates_BT: Tensor, mask_BT: Tensor, episode_B: Tensor) -> Te
 def gated_distillation_BT(logps_BT: Tensor, teacher_logps_BT: Tensor, gates_BT: Tensor) -> Tensor:
     """Return SEED's term per token, ``g (sg(l_T) - l)`` (paper, Eq. 1).
 
-    Gate and teacher are detached, ``l`` is not: the gradient is ``-g grad l``, a gate-weighted log-likelihood. The value
-    may have either sign and is a monitor only.
+    Gate and teacher are detached, ``l`` is not: the gradient is ``-g grad l``, a gate-weighted log-likelihood. The
+    value may have either sign and is a monitor only.
     """
     return gates_BT.detach() * (teacher_logps_BT.detach() - logps_BT)
 

@@ -99,10 +99,8 @@ def _invalid_steps(episode: Trajectory) -> int:
 
 
 def _spread(block: Block, flat: Tensor) -> list[list[float]]:
-    values, result = iter(flat.tolist()), []
-    for episode in block.episodes:
-        result.append([next(values) for _ in episode.steps])
-    return result
+    values = iter(flat.tolist())
+    return [[next(values) for _ in episode.steps] for episode in block.episodes]
 
 
 def _step_groups(block: Block) -> list[int]:

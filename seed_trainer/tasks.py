@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def spread(ids: Sequence[str], count: int) -> list[str]:
-    """Return ``count`` ids evenly spaced over a list (all of them for 0), so that a listed order stays representative.
+    """Return ``count`` ids of a list in listed order (all of them for 0): a fixed draw, the same on every machine.
+
+    Even spacing would pick a single family from a list in which families take turns.
 
     Raises:
         UserError: If more are asked for than there are.
@@ -24,7 +27,7 @@ def spread(ids: Sequence[str], count: int) -> list[str]:
         return list(ids)
     if count > len(ids):
         raise UserError(f"{count} tasks were asked for, but the split lists {len(ids)}")
-    return [ids[index * len(ids) // count] for index in range(count)]
+    return [ids[index] for index in sorted(random.Random(f"{count} of {len(ids)}").sample(range(len(ids)), count))]
 
 
 def split_rows(env: Any, split: str, count: int, what: str) -> list[dict[str, Any]]:

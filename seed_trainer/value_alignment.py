@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 def auc(scores: Sequence[float], outcomes: Sequence[float]) -> float:
-    """Return the probability that a success has a higher score than a failure (ties count half); NaN if one kind lacks."""
+    """Return the probability that a success outscores a failure, ties counting half; NaN without one of each."""
     won = np.array([s for s, o in zip(scores, outcomes, strict=True) if o > 0])
     lost = np.array([s for s, o in zip(scores, outcomes, strict=True) if o <= 0])
     if not len(won) or not len(lost):

@@ -11,6 +11,7 @@ import difflib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 from seed_envs.chat import defuse
@@ -189,7 +190,7 @@ def document_messages(
         if omitted:
             note = OMITTED.format(first=keep_first, last=keep_first + omitted - 1)
             shown = [*steps[:keep_first], [{"type": "text", "text": f"\n{note}\n"}], *steps[keep_first + omitted :]]
-        messages = [{"role": "user", "content": _join([{"type": "text", "text": head}, *sum(shown, [])])}]
+        messages = [{"role": "user", "content": _join([{"type": "text", "text": head}, *chain(*shown)])}]
         if fits is None or omitted >= len(steps) - 1 or fits(messages):
             return messages
         omitted += max(1, (len(steps) - omitted) // 8)

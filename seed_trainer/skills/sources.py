@@ -32,7 +32,7 @@ class SkillMemory:
                 self.skills.setdefault(episode.task_id, []).append((round_index, skill.text))
 
     def recall(self, task_id: str, newest: float, rng: np.random.Generator) -> str:
-        """Return a skill of the task from round ``newest`` or before (the oldest if ``newest`` is negative infinity)."""
+        """Return a skill of the task from round ``newest`` or before; the oldest one for negative infinity."""
         known = self.skills.get(task_id, [])
         if newest == -np.inf and known:
             oldest = known[0][0]

@@ -107,7 +107,7 @@ class ChatEndpoint:
             EndpointError: If every attempt failed, or the server refused the request itself.
         """
         self.usage.requests += 1
-        reason = ""
+        reason, asked = "", None
         for attempt in range(self.attempts):
             if attempt:
                 self.sleep(self._pause(attempt, asked))

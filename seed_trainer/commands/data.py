@@ -1,0 +1,167 @@
+"""``seed-train data``: stage 1 data, or a static skill library."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seed_trainer.arguments import EnvArguments
+from seed_trainer.cli import UserError
+from seed_trainer.options import option
+from seed_trainer.resolve import resolve
+
+POLICIES = ("oracle", "random")
+
+
+@dataclass
+class DataArguments(EnvArguments):
+    """What to play, who annotates, where to write."""
+
+    output_dir: str = option("", "Folder of the collection; running the same command again resumes it.")
+    policy: str = option("oracle", "Who plays: oracle, random, or the path of a text model.")
+    split: str = option("", "Split to play; empty is the environment's default.")
+    tasks: int = option(180, "Number of tasks, a fixed draw from the split (0: all).", "paper")
+    repeats: int = option(8, "Episodes per task (K0).", "paper")
+    temperature: float = option(0.4, "Sampling temperature of a model policy.", "released")
+    max_turn_length: int = option(512, "Length limit of a reply of a model policy.", "paper")
+    max_prompt_length: int = option(4096, "Length limit of a prompt of a model policy.", "paper")
+    seed: int = option(0, "Seed of the policy.")
+    annotator: str = option("rules", "rules, rules_terse (short form), or endpoint.")
+    analyzer: str = option("auto", "Format of request and answer: auto, json, json_skill_only, json_steps or turn.")
+    endpoint_url: str = option("", "OpenAI-compatible address, up to and including /v1.")
+    endpoint_model: str = option("", "Model name at the endpoint.")
+    endpoint_key_env: str = option("SEED_API_KEY", "Environment variable that holds the key.")
+    endpoint_workers: int = option(4, "Requests at the same time.")
+    endpoint_max_tokens: int = option(4096, "Length limit of an answer.", "paper")
+    endpoint_timeout: float = option(120.0, "Seconds per attempt.")
+    price_in: float = option(0.0, "Price per million prompt tokens, for the cost line.")
+    price_out: float = option(0.0, "Price per million answer tokens, for the cost line.")
+    library: str = option("", "Also write a static skill library to this JSON file.")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command."""
+    args = resolve(argv, [DataArguments], "Collect episodes and hindsight skills.").parts[0]
+    if not args.output_dir:
+        raise UserError("set output_dir: --output_dir data/NAME")
+    from seed_trainer.skills.prompts import get_analyzer
+    from seed_trainer.stage1 import annotators, dataset
+
+    player, profile, tasks = _prepare(args)
+    try:
+        analyzer = get_analyzer(args.analyzer, profile.style)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    folder = Path(args.output_dir)
+    episodes = _play(args, player, profile, tasks, folder)
+    annotations, failures, usage = _annotate(args, episodes, folder)
+    records = dataset.examples(episodes, annotations, analyzer, profile, args.policy)
+    count = dataset.write_examples(folder / dataset.SFT_FILE, records)
+    if args.library:
+        dataset.build_library(episodes, annotations).save(args.library)
+    summary = {
+        "arguments": vars(args),
+        "episodes": len(episodes),
+        "success": sum(episode.success for episode in episodes) / max(len(episodes), 1),
+        "skills": annotators.acceptance(annotations),
+        "examples": count,
+        "endpoint": usage,
+        "failures": failures,
+    }
+    (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    print(_report(summary, folder / dataset.SFT_FILE, args.library))
+    return 1 if failures else 0
+
+
+def _prepare(args: Any) -> tuple[Any, Any, list[Any]]:
+    from seed_envs.tasks import TaskSpec
+    from seed_trainer.commands.rl import environment
+    from seed_trainer.play import EpisodePlayer
+    from seed_trainer.tasks import split_rows
+
+    make_env, profile = environment(args)
+    env = make_env()
+    rows = split_rows(env, args.split or env.unwrapped.split, args.tasks, "tasks")
+    env.close()
+    tasks = [
+        TaskSpec(r["task_id"], r["split"], r["seed"], group)
+        for group, r in enumerate(rows)
+        for _ in range(args.repeats)
+    ]
+    return EpisodePlayer(make_env, args.env_id, profile), profile, tasks
+
+
+def _play(args: Any, player: Any, profile: Any, tasks: list[Any], folder: Path) -> list[Any]:
+    from tqdm.auto import tqdm
+
+    from seed_trainer.stage1 import collect
+
+    if args.policy == "oracle":
+        policy = collect.oracle_policy(profile)
+    elif args.policy == "random":
+        policy = collect.random_policy(profile, args.seed)
+    else:
+        from seed_trainer.commands.rl import resolve_model
+        from seed_trainer.generation import Decoding
+
+        path = resolve_model(args.policy)
+        if not Path(path).is_dir():
+            raise UserError(f"policy={args.policy!r} is neither one of {POLICIES} nor a model folder")
+        decoding = Decoding(args.max_turn_length, args.temperature)
+        policy = collect.model_policy(path, profile, decoding, args.max_prompt_length, args.seed)
+    done = len(dict(collect.read_trajectories(folder / collect.TRAJECTORIES_FILE)))
+    with tqdm(total=len(tasks), initial=done, desc="episodes") as bar:
+        episodes = collect.collect(player, policy, tasks, folder, bar.update)
+    player.close()
+    return episodes
+
+
+def _annotate(args: Any, episodes: list[Any], folder: Path) -> tuple[list[Any], list[str], dict[str, Any]]:
+    from seed_trainer.stage1 import annotators
+    from seed_trainer.stage1.endpoint import ChatEndpoint
+
+    if args.annotator == "rules":
+        return list(annotators.rule_annotations(args.env_id, episodes)), [], {}
+    if args.annotator == "rules_terse":
+        return list(annotators.terse_annotations(args.env_id, episodes)), [], {}
+    if args.annotator != "endpoint":
+        raise UserError(f"annotator={args.annotator!r}, expected rules, rules_terse or endpoint")
+    if not args.endpoint_url or not args.endpoint_model:
+        raise UserError("annotator=endpoint needs endpoint_url and endpoint_model")
+    from tqdm.auto import tqdm
+
+    try:
+        endpoint = ChatEndpoint(
+            args.endpoint_url,
+            args.endpoint_model,
+            os.environ.get(args.endpoint_key_env, ""),
+            max_tokens=args.endpoint_max_tokens,
+            timeout=args.endpoint_timeout,
+        )
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    with tqdm(total=len(episodes), desc="skills") as bar:
+        annotator = annotators.EndpointAnnotator(endpoint, folder, args.endpoint_workers)
+        found, failures = annotator.annotate(episodes, bar.update)
+    usage = {**vars(endpoint.usage), "cost": endpoint.usage.cost(args.price_in, args.price_out)}
+    return found, failures, usage
+
+
+def _report(summary: dict[str, Any], path: Path, library: str) -> str:
+    lines = [f"{summary['episodes']} episodes, success {summary['success']:.3f}"]
+    lines += [f"skills {name}: {share:.3f}" for name, share in summary["skills"].items()]
+    if summary["endpoint"]:
+        usage = summary["endpoint"]
+        lines.append(
+            f"endpoint: {usage['requests']} requests, {usage['attempts']} attempts, {usage['prompt_tokens']} + "
+            f"{usage['completion_tokens']} tokens, cost {usage['cost']:.2f}"
+        )
+    lines += [f"failed: {failure}" for failure in summary["failures"][:5]]
+    lines.append(f"{summary['examples']} examples in {path}")
+    if library:
+        lines.append(f"library in {library}")
+    return "\n".join(lines)

@@ -1,0 +1,64 @@
+"""``seed-train sft``: stage 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from seed_trainer.cli import UserError
+from seed_trainer.options import option
+from seed_trainer.resolve import resolve
+
+
+@dataclass
+class SFTArguments:
+    """What to train on."""
+
+    data: str = option("", "File written by `seed-train data` (sft.jsonl), or its folder.")
+    validation_share: float = option(0.1, "Share of the examples held out for the evaluation loss.", "released")
+    cpu_threads: int = option(0, "Threads of PyTorch on a CPU; 0 leaves its default.")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command."""
+    from transformers import AutoTokenizer
+    from trl import ModelConfig, get_peft_config
+
+    from seed_trainer.commands.rl import checkpoint, resolve_model
+    from seed_trainer.sft import SEEDSFTConfig, build_sft_trainer, split_by_length
+    from seed_trainer.stage1.dataset import SFT_FILE, read_examples
+
+    script, args, model_args = resolve(argv, [SFTArguments, SEEDSFTConfig, ModelConfig], "Stage 1.").parts
+    if not args.output_dir or args.output_dir == "trainer_output":
+        raise UserError("set output_dir: --output_dir runs/NAME")
+    if not script.data:
+        raise UserError("set data: --data FOLDER (written by `seed-train data --output_dir FOLDER`)")
+    if script.cpu_threads > 0:
+        import torch
+
+        torch.set_num_threads(script.cpu_threads)
+    path = Path(script.data)
+    records = read_examples(path / SFT_FILE if path.is_dir() else path)
+    model = resolve_model(model_args.model_name_or_path)
+    tokenizer = AutoTokenizer.from_pretrained(model, revision=model_args.model_revision)
+    kept, too_long = split_by_length(records, tokenizer, args.max_length)
+    if too_long:
+        longest = max(length for _, length in too_long)
+        lines = ", ".join(str(index + 1) for index, _ in too_long[:10])
+        limit = f"max_length={args.max_length} (longest {longest})"
+        print(f"{len(too_long)} of {len(records)} examples exceed {limit} and are left out; lines {lines}")
+    if not kept:
+        raise UserError(f"no example fits max_length={args.max_length}; raise it")
+    args.model_init_kwargs = {
+        **(args.model_init_kwargs or {}),
+        "revision": model_args.model_revision,
+        "dtype": model_args.dtype,
+    }
+    trainer = build_sft_trainer(model, tokenizer, args, kept, script.validation_share, get_peft_config(model_args))
+    trainer.train(resume_from_checkpoint=checkpoint(args))
+    trainer.save_model()
+    tokenizer.save_pretrained(args.output_dir)
+    print(f"trained on {len(trainer.train_dataset)} examples; model in {args.output_dir}")
+    trainer.end()
+    return 0
