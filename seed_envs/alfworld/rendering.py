@@ -27,7 +27,7 @@ h1{font-size:20px;margin:0 0 4px}h2{font-size:14px;margin:22px 0 8px;color:#566}
 .place.here{border:2px solid #b4531a;padding:7px 9px}
 .r{margin:0 0 6px}.r:last-child{margin:0}.r b{font-weight:600}.door{font-size:12px;color:#677;margin-left:5px}
 .goal b{color:#1d4f91}.items{margin:2px 0 0 0;padding:0;list-style:none;font-size:13px;color:#334}
-.items .want{color:#1d4f91;font-weight:600}.items .none{color:#99a}.hidden li{opacity:.55}
+.items .want{color:#1d4f91;font-weight:600}.items .none{color:#99a}.hidden li{opacity:.7}
 pre{background:#fff;border:1px solid #d3d8ce;border-radius:8px;padding:12px;white-space:pre-wrap;font-size:13px}
 """
 

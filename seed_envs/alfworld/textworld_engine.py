@@ -70,7 +70,7 @@ class TextWorldProcess:
         try:
             child.stdin.write(json.dumps(request) + "\n")
             child.stdin.flush()
-        except BrokenPipeError as error:
+        except (BrokenPipeError, ValueError) as error:
             raise TextWorldFailed("the process with the original engine has ended") from error
         ready, _, _ = select.select([child.stdout], [], [], TIMEOUT_SECONDS)
         line = child.stdout.readline() if ready else ""

@@ -406,3 +406,17 @@ def test_list_export_and_demos(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["import", str(tmp_path / "nowhere")]) == 2
     assert "download" in capsys.readouterr().err
     assert os.environ["SEED_CACHE_DIR"] == str(tmp_path / "cache")
+
+
+def test_valid_unseen_is_read_in_the_same_format_and_must_be_complete(tmp_path: Path) -> None:
+    content = document("compact/train/0")
+    for number in range(134):
+        put_game(tmp_path / "json_2.1.1", f"valid_unseen/pick-{number}-10/trial_{number}", content)
+    source = TaskSource(tmp_path)
+    listed = source.ids("valid_unseen")
+    assert len(listed) == 134 and list(listed) == sorted(listed)
+    assert wins(Engine(source.game(listed[60])))
+    (tmp_path / "json_2.1.1" / "valid_unseen" / "pick-3-10" / "trial_3" / "game.tw-pddl").unlink()
+    open_library.cache_clear()
+    with pytest.raises(DataMissing, match="133 are in"):
+        TaskSource(tmp_path).ids("valid_unseen")

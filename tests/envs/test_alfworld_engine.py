@@ -250,3 +250,61 @@ def test_a_hundred_thousand_hostile_commands_do_no_harm() -> None:
     finally:
         tracemalloc.stop()
     assert max(sizes) - sizes[0] < 200_000, sizes
+
+
+RATES: list[tuple[Goal, tuple[tuple[str, float], ...]]] = [
+    (
+        Goal("heat", "apple", "sidetable"),
+        (
+            ("go to countertop 1", 0.0),
+            ("take apple 1 from countertop 1", 0.0),
+            ("go to microwave 1", 0.0),
+            ("heat apple 1 with microwave 1", 1 / 3),
+            ("go to sidetable 1", 1 / 3),
+            ("move apple 1 to sidetable 1", 1.0),
+        ),
+    ),
+    (
+        Goal("two", "apple", "sidetable"),
+        (
+            ("go to countertop 1", 0.0),
+            ("take apple 1 from countertop 1", 0.0),
+            ("go to sidetable 1", 0.0),
+            ("move apple 1 to sidetable 1", 0.5),
+            ("go to fridge 1", 0.5),
+            ("open fridge 1", 0.5),
+            ("take apple 2 from fridge 1", 0.5),
+            ("go to sidetable 1", 0.5),
+            ("move apple 2 to sidetable 1", 1.0),
+        ),
+    ),
+    (
+        Goal("look", "book", "desklamp"),
+        (
+            ("go to desk 1", 0.0),
+            ("use desklamp 1", 0.5),
+            ("go to sidetable 1", 0.0),
+            ("take book 1 from sidetable 1", 0.5),
+            ("go to desk 1", 1.0),
+        ),
+    ),
+    (
+        Goal("simple", "saltshaker", "drawer"),
+        (
+            ("go to cabinet 1", 0.0),
+            ("open cabinet 1", 0.0),
+            ("take saltshaker 1 from cabinet 1", 0.0),
+            ("move saltshaker 1 to drawer 1", 1.0),
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("goal", "steps"), RATES, ids=lambda value: value.kind if isinstance(value, Goal) else "")
+def test_goal_conditions_are_counted_as_in_alfred(goal: Goal, steps: tuple[tuple[str, float], ...]) -> None:
+    engine = Engine(quirk_game(goal))
+    for command, expected in steps:
+        play(engine, command)
+        rate, flags = condition_rate(engine.game, engine.state)
+        assert rate == pytest.approx(expected), command
+        assert rate == sum(flags.values()) / len(flags) and engine.won == (rate == 1.0)

@@ -50,7 +50,7 @@ def test_the_paper_profile_scales_the_win_and_stops_after_thirty_steps() -> None
     rewards: list[float] = []
     while not rewards or rewards[-1] == 0:
         command = env.unwrapped.oracle_action()  # type: ignore[attr-defined]
-        rewards.append(env.step(f"<think>.</think><action>{command}</action>")[1])
+        rewards.append(float(env.step(f"<think>.</think><action>{command}</action>")[1]))
     assert rewards[-1] == 10.0
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alfworld_samples import WITNESS_GAMES, Director
@@ -12,10 +14,12 @@ from alfworld_samples import WITNESS_GAMES, Director
 import seed_envs  # noqa: F401
 from seed_envs.alfworld.actions import Rules
 from seed_envs.alfworld.engine import Engine
+from seed_envs.alfworld.env import ALFWorldEnv
 from seed_envs.alfworld.generator import compact, rooms
 from seed_envs.alfworld.goals import TASK_TYPES
 from seed_envs.alfworld.tasks import TaskSource
-from seed_envs.alfworld.textworld_engine import TextWorldEngine, TextWorldProcess
+from seed_envs.alfworld.textworld_engine import TextWorldEngine, TextWorldFailed, TextWorldProcess
+from seed_envs.errors import UnknownOption
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("textworld") is None or importlib.util.find_spec("alfworld") is None,
@@ -101,3 +105,57 @@ def test_the_untouched_original_agrees_too(source: TaskSource) -> None:
         assert lockstep(compact.make_id("train", 2), source, process, 14, 7) == []
     finally:
         process.close()
+
+
+def test_the_environment_plays_on_the_original_engine(data_dir: Path) -> None:
+    env = ALFWorldEnv(engine="textworld", data_dir=data_dir / "alfworld")
+    native = ALFWorldEnv()
+    try:
+        options = {"task_id": compact.make_id("train", 1)}
+        observation, info = env.reset(options=options)
+        assert (observation, tuple(info["admissible_actions"])) == _shown(native.reset(options=options))
+        first = env.oracle_action()
+        assert env.step(first)[0] == native.step(first)[0]
+        saved = env.get_state()
+        assert not env.step("fly away")[4]["action_valid"]
+        env.step(env.oracle_action())
+        env.set_state(saved)
+        while True:
+            command = env.oracle_action()
+            _, reward, terminated, _, info = env.step(command)
+            assert info["action_valid"], command
+            if terminated:
+                break
+        assert reward == 1.0 and info["success"]
+    finally:
+        env.close()
+    env.close()
+    with pytest.raises(UnknownOption, match="faithful"):
+        ALFWorldEnv(engine="textworld", quirks="fixed", data_dir=data_dir / "alfworld").reset(options=options)
+
+
+def _shown(pair: tuple[str, dict[str, Any]]) -> tuple[str, tuple[str, ...]]:
+    return pair[0], tuple(pair[1]["admissible_actions"])
+
+
+def test_python_in_a_grammar_runs_in_the_original_but_only_in_its_own_process(
+    source: TaskSource, tmp_path: Path, witness: TextWorldProcess
+) -> None:
+    """Why the native engine never interprets grammars."""
+    marker = tmp_path / "pid"
+    document = source.document(compact.make_id("train", 1))
+    attack = f"{{open('{marker}', 'w').write(str(__import__('os').getpid()))}}"
+    document["grammar"] = document["grammar"].replace("You are not carrying anything.", attack)
+    witness.ask(op="load", document=document)
+    witness.ask(op="act", command="inventory")
+    assert marker.exists() and int(marker.read_text()) != os.getpid()
+
+
+def test_a_failing_or_ended_child_is_an_error(witness: TextWorldProcess) -> None:
+    with pytest.raises(TextWorldFailed, match="failed"):
+        witness.ask(op="load", document={"nothing": 1})
+    process = TextWorldProcess(fast=True)
+    process.close()
+    process.close()
+    with pytest.raises(TextWorldFailed, match="ended"):
+        process.ask(op="reset")
