@@ -94,6 +94,15 @@ def test_the_wheel_holds_the_harness_under_its_own_name_only(wheel):
     assert not {"benchmarks", "tests", "docs", "scripts"} & top
 
 
+def test_every_tracked_file_of_the_packages_is_in_the_wheel(repo, wheel):
+    listed = subprocess.run(
+        ["git", "ls-files", *PACKAGES], capture_output=True, text=True, cwd=repo, check=True
+    ).stdout.split()
+    # Results and speed scripts' reports are records of the repository, not part of the installed harness.
+    wanted = {name.replace("benchmarks/", "seed_benchmarks/", 1) for name in listed if "/results/" not in name}
+    assert wanted - set(zipfile.ZipFile(wheel).namelist()) == set()
+
+
 def test_a_bare_venv_plays_an_episode_from_another_folder(wheel, tmp_path):
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
