@@ -1,0 +1,189 @@
+"""The HTML report in a real browser: ten thousand episodes, filters, transcripts, pictures, hostile text."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shutil
+import time
+
+import pytest
+from ladder_env import suite_record
+
+from seed_benchmarks.config import AgentSettings, RunConfig
+from seed_benchmarks.folder import RunFolder, write_json
+from seed_benchmarks.journal import Journal
+from seed_benchmarks.records import encode_line, read_heads, read_transcripts
+from seed_benchmarks.report import write_report
+from seed_benchmarks.runner import start_run, summarise_folder
+from seed_benchmarks.suite import Suite
+
+COUNT = 10_008
+HOSTILE = '</script><script>window.pwned=1</script><img src=x onerror="window.pwned=1"> & "quoted" \u2028 \U0001f600'
+
+
+def make_run(folder, agent="python:ladder_env:stumble", suite=None, **options):
+    run = RunConfig(Suite.from_json(suite or suite_record()), AgentSettings(agent), **options)
+    start_run(run, folder, ["seed-bench", "run", "--suite", "ladder/good"])
+    return RunFolder(folder)
+
+
+def report(folder, **options):
+    return write_report(folder, summarise_folder(folder), folder.report, **options)
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory):
+    """10,008 episodes, made of copies of 96 that were played; one of them is hostile."""
+    folder = make_run(tmp_path_factory.mktemp("big") / "run", repeats=4)
+    played = sorted(read_transcripts(folder.episodes), key=lambda pair: pair[0].index)
+    for _, transcript in played:
+        for step in transcript["steps"]:
+            step["kept"] = 0
+    folder.episodes.unlink()
+    config = folder.read_config()
+    write_json(folder.path / "config.json", {**config, "planned": COUNT})
+    with Journal(folder.episodes) as journal:
+        for index in range(COUNT):
+            record, transcript = played[index % len(played)]
+            record = dataclasses.replace(record, index=index, repeat=index // 24)
+            if index == 0:
+                transcript = {**transcript, "final_observation": HOSTILE}
+                transcript["steps"] = [{**transcript["steps"][0], "reply": HOSTILE}, *transcript["steps"][1:]]
+                record = dataclasses.replace(record, goal=HOSTILE, task_type="<b>bold</b>")
+            journal.append(encode_line(record, transcript))
+    begin = time.process_time()
+    size = report(folder).stat().st_size / 1e6
+    print(f"report of {COUNT:,} episodes: {time.process_time() - begin:.1f} CPU seconds, {size:.1f} MB")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    webdriver = pytest.importorskip("selenium.webdriver", reason="the report's browser test needs selenium")
+    chromium, driver = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("the report's browser test needs chromium and chromedriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in ("headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-sync"):
+        options.add_argument(f"--{flag}")
+    options.add_argument("--disable-background-networking")
+    options.add_argument("--disable-component-update")
+    options.add_argument("--window-size=1400,1000")
+    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    found.set_page_load_timeout(60)
+    yield found
+    found.quit()
+
+
+def wait_for(browser, script, seconds=20.0):
+    deadline = time.monotonic() + seconds
+    while not (found := browser.execute_script(f"return {script}")):
+        assert time.monotonic() < deadline, f"never true: {script}"
+        time.sleep(0.05)
+    return found
+
+
+def open_page(browser, path, fragment=""):
+    browser.get("about:blank")
+    browser.get(path.as_uri() + fragment)
+    wait_for(browser, "document.documentElement.dataset.ready === 'yes'")
+
+
+def text(browser, selector):
+    return browser.execute_script("return document.querySelector(arguments[0]).textContent", selector)
+
+
+def set_field(browser, name, value):
+    browser.execute_script(
+        "const f = document.getElementById(arguments[0]); f.value = arguments[1]; f.dispatchEvent(new Event('input'))",
+        name, value,
+    )  # fmt: skip
+
+
+def test_ten_thousand_episodes_are_listed_filtered_and_read(browser, big):
+    open_page(browser, big.report)
+    assert "10,008 episodes scored" in text(browser, "#headline") or "of 10,008" in text(browser, "#headline")
+    assert text(browser, "#count") == "10,008 of 10,008 episodes"
+    assert browser.execute_script("return document.querySelectorAll('#episodes tbody tr').length") == 100
+    heads = list(read_heads(big.episodes))
+    faults = sum(not record.scored for record in heads)
+    set_field(browser, "f-outcome", "fault")
+    assert text(browser, "#count") == f"{faults:,} of 10,008 episodes"
+    set_field(browser, "f-type", "long")
+    long_faults = sum(not record.scored and record.task_type == "long" for record in heads)
+    assert text(browser, "#count") == f"{long_faults:,} of 10,008 episodes"
+    set_field(browser, "f-text", "out of ideas")
+    assert text(browser, "#count") == f"{long_faults:,} of 10,008 episodes"
+    set_field(browser, "f-text", "nothing like it")
+    assert text(browser, "#count") == "0 of 10,008 episodes"
+    browser.execute_script("document.querySelector('#filters button').click()")
+    wait_for(browser, "document.getElementById('count').textContent === '10,008 of 10,008 episodes'")
+    browser.execute_script("document.getElementById('next-page').click()")
+    assert "page 2 of 101" in text(browser, "#pages")
+
+
+def test_a_transcript_opens_by_click_link_and_key(browser, big):
+    wanted = next(record for record in read_heads(big.episodes) if record.index > 7000 and record.success)
+    open_page(browser, big.report, f"#episode-{wanted.index}")
+    wait_for(browser, "document.querySelectorAll('#transcript .step').length > 1")
+    assert wanted.task_id in text(browser, "#transcript h2")
+    assert "The next rung is" in text(browser, "#transcript")
+    assert "<action>" in text(browser, "#transcript pre.reply")
+    chosen = browser.execute_script("return document.querySelector('[aria-selected=true]').id")
+    assert chosen == f"row-{wanted.index}"
+    browser.execute_script("dispatchEvent(new KeyboardEvent('keydown', {key: 'j'}))")
+    wait_for(browser, f"location.hash === '#episode-{wanted.index + 1}'")
+    browser.execute_script("document.querySelector('#failures a').click()")
+    wait_for(browser, "document.querySelector('#transcript pre.fault') !== null")
+    assert "RuntimeError: out of ideas" in text(browser, "#transcript pre.fault")
+
+
+def test_hostile_text_is_shown_and_never_run(browser, big):
+    open_page(browser, big.report, "#episode-0")
+    wait_for(browser, "document.querySelectorAll('#transcript .step').length > 1")
+    assert HOSTILE in text(browser, "#transcript pre.reply")
+    assert HOSTILE in text(browser, "#transcript p")
+    assert "<b>bold</b>" in text(browser, "#families")
+    assert browser.execute_script("return window.pwned") is None
+    assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def test_pictures_are_shown(browser, tmp_path):
+    folder = make_run(tmp_path / "run", agent="oracle", suite=suite_record(env_kwargs={"image": True}), limit=4)
+    open_page(browser, report(folder), "#episode-1")
+    wait_for(browser, "document.querySelectorAll('#transcript img').length > 1")
+    wait_for(browser, "[...document.querySelectorAll('#transcript img')].every(i => i.complete)")
+    assert browser.execute_script("return document.querySelector('#transcript img').naturalWidth") == 8
+
+
+def test_the_page_is_one_file_without_any_request(big):
+    page = big.report.read_text(encoding="utf-8")
+    assert "default-src 'none'" in page
+    outside = re.sub(r'<script type="(?:text/plain|application/json)"[^>]*>.*?</script>', "", page, flags=re.DOTALL)
+    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!data:|#)""", outside)
+    assert "fetch(" not in outside and "XMLHttpRequest" not in outside
+    assert outside.count("http") == outside.count("http-equiv") + outside.count("http://www.w3.org/2000/svg")
+
+
+def test_a_small_limit_keeps_failures_and_says_what_is_missing(browser, big, tmp_path):
+    path = write_report(big, summarise_folder(big), tmp_path / "small.html", max_bytes=60_000)
+    assert path.stat().st_size < 3_500_000
+    open_page(browser, path)
+    assert "transcripts are not in this file" in text(browser, "#notes")
+    browser.execute_script("document.querySelector('#failures a').click()")
+    wait_for(browser, "document.querySelectorAll('#transcript .step').length > 0")
+    solved = next(record.index for record in read_heads(big.episodes) if record.success)
+    browser.execute_script(f"location.hash = '#episode-{solved}'")
+    wait_for(browser, "document.getElementById('transcript').textContent.includes('not in the file')")
+
+
+def test_a_run_without_a_single_episode_has_a_report(browser, tmp_path):
+    folder = make_run(tmp_path / "run", agent="oracle", limit=1)
+    folder.episodes.write_bytes(b"")
+    open_page(browser, report(folder))
+    assert "0 of 1 episodes scored" in text(browser, "#headline")
+    assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
