@@ -148,8 +148,8 @@ class WebShopEnv(SeedEnv[str]):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(split=split, render_mode=render_mode)
-        _check_choice("obs_mode", obs_mode, tuple(WRITERS))
-        _check_choice("reward_type", reward_type, REWARD_TYPES)
+        check_choice("obs_mode", obs_mode, tuple(WRITERS))
+        check_choice("reward_type", reward_type, REWARD_TYPES)
         self.mode = mode
         self.shop: Shop = get_shop(
             ShopSpec(
@@ -348,6 +348,11 @@ def _rich_by_state(page: Page) -> str:
     return text_rich(page, chosen_by_url=False)
 
 
-def _check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
+def check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
+    """Refuses a value that is not in a list.
+
+    Raises:
+        UnknownOption: With close matches.
+    """
     if value not in known:
         raise UnknownOption(f"{name}={value!r} is unknown; expected one of {list(known)}.{close_matches(value, known)}")

@@ -76,7 +76,7 @@ def create_app(shop: Shop, options: SiteOptions | None = None, store: SessionSto
     app.jinja_env.filters["exact"] = _exact
     app.jinja_env.filters["groups"] = option_groups
     protect(app, LOOPBACK_HOSTS | frozenset(settings.extra_hosts), settings.max_body, settings.max_page)
-    site = _Site(app, shop, settings, store or SessionStore())
+    site = _Site(app, shop, settings, SessionStore() if store is None else store)
     app.extensions["webshop"] = site
     app.add_url_rule("/", "start_page", site.start_page)
     app.add_url_rule("/start", "start", site.start, methods=["POST"])
@@ -251,4 +251,4 @@ class _Site:
         if name not in STATIC_FILES:
             abort(404)
         data = (Path(__file__).parent / "static" / name).read_bytes()
-        return Response(data, mimetype=STATIC_FILES[name])
+        return Response(data, mimetype=STATIC_FILES[name], headers={"Cache-Control": "max-age=3600"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,6 +29,16 @@ def host_name(host: str) -> str:
     return host.partition(":")[0]
 
 
+def _same_site(headers: Mapping[str, str]) -> bool:
+    """Whether a request comes from a page of this site or from no page at all."""
+    fetch_site = headers.get("Sec-Fetch-Site")
+    if fetch_site is not None and fetch_site not in ("same-origin", "none"):
+        return False
+    origin = headers.get("Origin")
+    # Under "no-referrer" browsers send "null" with their own site's forms; then the fetch header has to vouch.
+    return origin in (None, f"http://{headers['Host']}") or (origin == "null" and fetch_site == "same-origin")
+
+
 def protect(app: Flask, hosts: frozenset[str], max_body: int, max_page: int) -> None:
     """Installs the checks.
 
@@ -47,8 +58,7 @@ def protect(app: Flask, hosts: frozenset[str], max_body: int, max_page: int) -> 
     def check_request() -> None:
         if host_name(request.headers.get("Host", "")) not in hosts:
             abort(403, "This host name is not served here.")
-        origin = request.headers.get("Origin")
-        if origin is not None and origin != f"http://{request.headers['Host']}":
+        if not _same_site(request.headers):
             abort(403, "Requests from other sites are refused.")
         if request.headers.get("Transfer-Encoding") or (request.content_length or 0) > max_body:
             abort(413, "The request is too large.")
@@ -56,7 +66,7 @@ def protect(app: Flask, hosts: frozenset[str], max_body: int, max_page: int) -> 
     @app.after_request
     def add_headers(response: Response) -> Response:
         for name, value in _HEADERS.items():
-            response.headers[name] = value
+            response.headers.setdefault(name, value)
         if (response.content_length or 0) > max_page:
             response.set_data("This page is too large to be shown.")
             response.status_code = 413

@@ -23,7 +23,9 @@ class SiteServer:
         from werkzeug.serving import WSGIRequestHandler, make_server
 
         class QuietHandler(WSGIRequestHandler):
-            """Logs nothing: addresses hold session names."""
+            """Logs nothing (addresses hold session names) and keeps connections open."""
+
+            protocol_version = "HTTP/1.1"
 
             def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
                 """Writes no line."""
