@@ -1,8 +1,8 @@
-"""One SEED update with pictures: a tiny random Qwen2.5-VL, without weights and without torchvision, on each vision id."""
+"""One SEED update with pictures on each vision id: a tiny random Qwen2.5-VL, without downloads or torchvision."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,12 @@ from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLIm
 
 import seed_envs
 from seed_envs.profiles import get_profile
+from seed_envs.registration import find_row, load_attribute
+from seed_envs.trajectory import Trajectory
 from seed_trainer.config import SEEDConfig
+from seed_trainer.skills.analyzer import SkillWriter
+from seed_trainer.skills.parsing import HindsightSkill
+from seed_trainer.skills.prompts import Outcome
 from seed_trainer.trainer import SEEDTrainer
 
 SPECIAL = [
@@ -60,12 +65,14 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
         vocab_size=800, min_frequency=1, initial_alphabet=alphabet, special_tokens=SPECIAL, show_progress=False
     )
     core.train_from_iterator(texts, trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=core, pad_token="<|endoftext|>", eos_token="<|im_end|>")
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core, pad_token="<|endoftext|>", eos_token="<|im_end|>", padding_side="left"
+    )
 
 
 def make_model(tokenizer: PreTrainedTokenizerFast) -> Qwen2_5_VLForConditionalGeneration:
     """About 100,000 random parameters."""
-    ids = {token: tokenizer.convert_tokens_to_ids(token) for token in SPECIAL}
+    ids: dict[str, Any] = {token: tokenizer.convert_tokens_to_ids(token) for token in SPECIAL}
     torch.manual_seed(0)
     config = Qwen2_5_VLConfig(
         text_config={
@@ -91,7 +98,7 @@ def processor() -> Iterator[ImageProcessor]:
     yield ImageProcessor(Qwen2VLImageProcessorPil(min_pixels=28 * 28), make_tokenizer(), chat_template=CHAT_TEMPLATE)
 
 
-@pytest.mark.parametrize(("env_id", "tokens"), zip(ENV_IDS, (36, 121, 121), strict=True))
+@pytest.mark.parametrize(("env_id", "tokens"), list(zip(ENV_IDS, (36, 121, 121), strict=True)))
 def test_one_tile_is_one_token_and_cards_are_not_resampled(processor: ImageProcessor, env_id: str, tokens: int) -> None:
     observation, _ = seed_envs.make_agent_env(env_id, "paper").reset(seed=0)
     encoded = processor.image_processor(images=[observation["image"]], return_tensors="pt")
@@ -100,19 +107,29 @@ def test_one_tile_is_one_token_and_cards_are_not_resampled(processor: ImageProce
 
 @pytest.mark.parametrize("env_id", ENV_IDS)
 def test_one_update_with_pictures_changes_language_and_vision_weights(
-    env_id: str, processor: ImageProcessor, tmp_path: Path
+    env_id: str, processor: ImageProcessor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The random model reads every episode and its pictures but cannot write: the rule-based annotator writes for it."""
+    annotate, write = load_attribute(find_row(env_id).annotator), SkillWriter.write
+    asked: list[str] = []
+
+    def write_for_it(
+        self: SkillWriter, episodes: Sequence[Trajectory], outcomes: Sequence[Outcome]
+    ) -> list[HindsightSkill]:
+        asked.extend(skill.reason for skill in write(self, episodes, outcomes))
+        return [HindsightSkill(annotate(episode)) for episode in episodes]
+
+    monkeypatch.setattr(SkillWriter, "write", write_for_it)
     profile = get_profile(env_id, "paper")
-    model = make_model(processor.tokenizer)
-    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    make_model(processor.tokenizer).save_pretrained(tmp_path / "model")
     args = SEEDConfig(
-        output_dir=str(tmp_path), use_cpu=True, bf16=False, gradient_checkpointing=False, report_to="none",
+        output_dir=str(tmp_path / "run"), use_cpu=True, bf16=False, gradient_checkpointing=False, report_to="none",
         disable_tqdm=True, per_device_train_batch_size=4, steps_per_generation=1, num_generations=2, rounds=1,
         max_turn_length=4, max_skill_length=6, max_analysis_length=8, learning_rate=1e-3, save_strategy="no",
-        log_episodes=0, rollout_layout="turn", rollout_engine="trl", skill_source="annotator", seed=3,
+        log_episodes=0, rollout_layout="turn", rollout_engine="trl", seed=3,
     )  # fmt: skip
     trainer = SEEDTrainer(
-        model=model,
+        model=str(tmp_path / "model"),
         args=args,
         make_env=lambda: seed_envs.make_agent_env(env_id, "paper", max_steps=2),
         profile=profile,
@@ -120,7 +137,11 @@ def test_one_update_with_pictures_changes_language_and_vision_weights(
         train_dataset=Dataset.from_list([{"seed": seed, "split": "train"} for seed in range(4)]),
         processing_class=processor,
     )
+    model: Any = trainer.model
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     trainer.train()
+    assert len(asked) == 4
+    assert all(asked)
     changed = {name for name, parameter in model.named_parameters() if not torch.equal(parameter, before[name])}
     assert any("visual" in name for name in changed)
     assert any("language_model" in name for name in changed)
