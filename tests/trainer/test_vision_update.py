@@ -109,7 +109,7 @@ def test_one_tile_is_one_token_and_cards_are_not_resampled(processor: ImageProce
 def test_one_update_with_pictures_changes_language_and_vision_weights(
     env_id: str, processor: ImageProcessor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The random model reads every episode and its pictures but cannot write: the rule-based annotator writes for it."""
+    """The random model reads every episode and its pictures but cannot write; the annotator writes for it."""
     annotate, write = load_attribute(find_row(env_id).annotator), SkillWriter.write
     asked: list[str] = []
 
