@@ -176,8 +176,8 @@ def test_every_control_has_a_name(browsers: dict[str, WebShopBrowserEnv]) -> Non
     env.reset(seed=6)
     script = (
         "return [...document.querySelectorAll('button, input:not([type=hidden]), a, fieldset, img')].filter(e => "
-        "!(e.textContent.trim() || e.getAttribute('aria-label') || e.hasAttribute('alt') || (e.labels && e.labels.length) "
-        "|| e.querySelector('legend'))).map(e => e.outerHTML)"
+        "!(e.textContent.trim() || e.getAttribute('aria-label') || e.hasAttribute('alt') "
+        "|| (e.labels && e.labels.length) || e.querySelector('legend'))).map(e => e.outerHTML)"
     )
     for _ in range(8):
         assert env.driver.execute_script(script) == []

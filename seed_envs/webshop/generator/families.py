@@ -179,13 +179,18 @@ def _twins(rng: Random, target: Draft) -> Iterator[Draft]:
         yield replace(_reworded(rng, base), attributes=target.wanted, low=over, high=over, role="over the cap")
     other = _other_type(rng, target.kind)
     yield replace(
-        _reworded(rng, replace(base, kind=other)), attributes=target.wanted, role="other type", near=target.head
+        replace(base, kind=other, head=rng.choice(other.heads), material=rng.choice(other.materials)),
+        attributes=target.wanted,
+        role="other type",
+        near=target.head,
     )
 
 
 def _reworded(rng: Random, draft: Draft) -> Draft:
+    """The same thing in other words; name or material stays, because titles without a common noun never match."""
     kind = draft.kind
-    return replace(draft, head=rng.choice(kind.heads), material=rng.choice(kind.materials))
+    head = rng.choice(kind.heads)
+    return replace(draft, head=head, material=rng.choice(kind.materials) if head == draft.head else draft.material)
 
 
 def _other_values(rng: Random, target: Draft, name: str) -> tuple[str, ...]:
