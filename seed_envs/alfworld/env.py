@@ -7,6 +7,7 @@ wrappers.
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
@@ -22,9 +23,10 @@ from seed_envs.alfworld.generator import rooms
 from seed_envs.alfworld.goals import KIND_OF_TYPE
 from seed_envs.alfworld.oracle import Planner, dead_end
 from seed_envs.alfworld.quirks import Quirks, QuirkSpec
-from seed_envs.alfworld.tasks import PROCEDURAL_SPLITS, SPLITS, TaskSource, matching
+from seed_envs.alfworld.tasks import SPLITS, TaskChooser, TaskSource
 from seed_envs.base import MAX_ACTION_LENGTH, LazyActions, Outcome, SeedEnv, TaskStatus
-from seed_envs.errors import InvalidState, NoTaskMatches, OracleUnavailable, UnknownOption, close_matches
+from seed_envs.errors import InvalidState, OracleUnavailable, UnknownOption, close_matches
+from seed_envs.spaces import UnicodeText
 
 if TYPE_CHECKING:
     from seed_envs.alfworld.textworld_engine import TextWorldProcess
@@ -37,7 +39,6 @@ _CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "opening": ("full", "room", "start"),
     "engine": ("native", "textworld"),
 }
-MAX_GENERATED_SEED: Final = 2**31
 MAX_TRANSCRIPT: Final = 2_000
 
 
@@ -211,52 +212,30 @@ class ALFWorldEnv(SeedEnv[str]):
         self.engine_name, self.feedback, self.parser, self.opening = engine, feedback, parser, opening
         self.privileged = privileged
         self.task_types = tuple(_check_type(kind) for kind in task_types)
-        self.scenes = tuple(int(scene) for scene in scenes)
-        self.knobs = rooms.Knobs.checked(dict(generator or {}))
+        self.scenes = tuple(_check_scene(scene) for scene in scenes)
         self.source = TaskSource(data_dir)
+        self._chooser = TaskChooser(self.source, rooms.Knobs.checked(dict(generator or {})))
         self._engine: Engine | None = None
         self._planner: Planner | None = None
         self._transcript: list[tuple[str, str]] = []
         self._explorer: tuple[Explorer, int] | None = None
         self._command = ""
         self._process: TextWorldProcess | None = None
-        self._filtered: dict[tuple[object, ...], tuple[str, ...]] = {}
 
     # -- tasks -------------------------------------------------------------------------------------------------------
 
     def task_ids(self, split: str) -> Sequence[str]:
         """See ``SeedEnv.task_ids``; filters of the constructor apply."""
         self.check_split(split)
-        return self._listed(split, self.task_types, self.scenes)
-
-    def _listed(self, split: str, task_types: Collection[str], scenes: Collection[int]) -> tuple[str, ...]:
-        key = (split, tuple(task_types), tuple(scenes))
-        if key not in self._filtered:
-            self._filtered[key] = matching(self.source, split, task_types, scenes)
-        return self._filtered[key]
+        return self._chooser.listed(split, self.task_types, self.scenes)
 
     def _choose_task(self, options: dict[str, Any]) -> str:
-        split = options.get("split", self.split)
         task_types, scenes = self.task_types, self.scenes
         if "task_type" in options:
             task_types = (_check_type(options["task_type"]),)
         if "scene" in options:
-            scenes = (int(options["scene"]),)
-        if split in PROCEDURAL_SPLITS:
-            return self._draw_procedural(split.removeprefix("procedural_"), task_types, scenes)
-        ids = self._listed(split, task_types, scenes)
-        if not ids:
-            raise NoTaskMatches(f"no task of split {split!r} has task_type in {task_types} and scene in {scenes}")
-        return ids[int(self.np_random.integers(len(ids)))]
-
-    def _draw_procedural(self, part: str, task_types: Sequence[str], scenes: Sequence[int]) -> str:
-        values = {name: getattr(self.knobs, name) for name in ("task_type", "scene", "kinds", "copies", "receptacles")}
-        if task_types:
-            values["task_type"] = task_types[int(self.np_random.integers(len(task_types)))]
-        if scenes:
-            values["scene"] = scenes[int(self.np_random.integers(len(scenes)))]
-        seed = int(self.np_random.integers(MAX_GENERATED_SEED))
-        return rooms.make_id(part, seed, rooms.Knobs.checked(values))
+            scenes = (_check_scene(options["scene"]),)
+        return self._chooser.draw(options.get("split", self.split), task_types, scenes, self.np_random)
 
     # -- episode -----------------------------------------------------------------------------------------------------
 
@@ -418,6 +397,29 @@ class ALFWorldEnv(SeedEnv[str]):
         self._action_valid, self._invalid_reason, self._command = True, "", ""
         self._stop_reason = "" if state.running else ("success" if self._playing().won else "failure")
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> ALFWorldEnv:
+        """An independent copy in a few microseconds: games, states and rules are immutable and shared.
+
+        Raises:
+            InvalidState: with ``engine="textworld"``, whose process cannot be copied.
+        """
+        if self._process is not None:
+            raise InvalidState("engine='textworld' cannot be copied; use get_state and set_state on a second one")
+        twin = object.__new__(type(self))
+        memo[id(self)] = twin
+        twin.__dict__.update(self.__dict__)
+        if self._engine is not None:
+            twin._engine = Engine(self._engine.game, self.rules)
+            twin._engine.state, twin._engine.won = self._engine.state, self._engine.won
+        twin._transcript, twin._explorer = list(self._transcript), None
+        for name in ("_np_random", "action_space", "observation_space"):
+            if name not in self.__dict__:
+                continue
+            value = self.__dict__[name]
+            untouched = isinstance(value, UnicodeText) and value._np_random is None
+            twin.__dict__[name] = copy.copy(value) if untouched else copy.deepcopy(value, memo)
+        return twin
+
     def render(self) -> Any:
         """The transcript (``ansi``) or a map of the room as one HTML page (``html``); None without a render mode."""
         if self.render_mode is None:
@@ -442,6 +444,12 @@ def opening_part(text: str, opening: Opening) -> str:
         return text
     room = text.split("\n\n")[1]
     return room if opening == "room" else room.split(". ", 1)[0] + "."
+
+
+def _check_scene(scene: object) -> int:
+    if isinstance(scene, bool) or not isinstance(scene, int) or not 0 < scene < 1_000:
+        raise UnknownOption(f"scene {scene!r}: expected a room number such as 301")
+    return scene
 
 
 def _check_type(kind: object) -> str:

@@ -67,6 +67,8 @@ def explain(game: Game, state: State, rules: Rules, command: str) -> str:
         return _go(game, state, rest)
     separator = _SHAPES.get(verb)
     if separator is None:
+        if command == "help":
+            return "This game has no help command."
         return f"The command is just {verb!r}."
     thing, found, other = rest.partition(separator)
     if not found:

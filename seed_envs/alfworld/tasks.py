@@ -2,12 +2,12 @@
 
 Three families of ids: official games (``split/task/trial``), generated games
 in official rooms (``procedural/part/number[;knob=value…]``), and the compact
-preset (``compact/part/number``).  Drawing a task is the environment's
-business.
+preset (``compact/part/number``).  What happens in a game is not decided here.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Collection, Sequence
 from functools import lru_cache
@@ -15,13 +15,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from seed_envs.alfworld.game import Game
 from seed_envs.alfworld.generator import compact, rooms
 from seed_envs.alfworld.goals import KIND_OF_TYPE
 from seed_envs.alfworld.library import OFFICIAL_SPLITS, Library, open_library, with_sentence
 from seed_envs.alfworld.pddl import Problem, write_problem
 from seed_envs.data import data_dir as find_data
-from seed_envs.errors import DataMissing, UnboundedSplit, UnknownTask, close_matches
+from seed_envs.errors import DataMissing, NoTaskMatches, UnboundedSplit, UnknownTask, close_matches
 from seed_envs.tasks import Manifest
 
 MINI_SPLITS: Final = ("mini_train", "mini_valid_seen", "mini_valid_unseen")
@@ -31,6 +33,7 @@ CUSTOM_SPLIT: Final = "custom"
 LISTED_SPLITS: Final = ("train", "valid_seen")
 """Official splits whose ids ship with the package; those of ``valid_unseen`` are read from the data."""
 VALID_UNSEEN_GAMES: Final = 134
+MAX_GENERATED_SEED: Final = 2**31
 SPLITS: Final = (*MINI_SPLITS, *PROCEDURAL_SPLITS, *COMPACT_SPLITS, *OFFICIAL_SPLITS, CUSTOM_SPLIT)
 DOWNLOAD_COMMAND: Final = "python -m seed_envs.alfworld download"
 
@@ -268,3 +271,56 @@ def matching(source: TaskSource, split: str, task_types: Collection[str], scenes
         for task_id, kind, scene in named
         if (not task_types or kind in task_types) and (not scenes or scene in scenes)
     )
+
+
+class TaskChooser:
+    """Lists and draws tasks under filters; what it has listed once it remembers.
+
+    Args:
+        source: where games come from.
+        knobs: limits for procedural games.
+    """
+
+    def __init__(self, source: TaskSource, knobs: rooms.Knobs) -> None:
+        self.source = source
+        self.knobs = knobs
+        self._known: dict[tuple[object, ...], tuple[str, ...]] = {}
+
+    def listed(self, split: str, task_types: Sequence[str], scenes: Sequence[int]) -> tuple[str, ...]:
+        """Ids of a split that pass the filters, in listed order (see :func:`matching`)."""
+        key = (split, tuple(task_types), tuple(scenes))
+        if key not in self._known:
+            self._known[key] = matching(self.source, split, task_types, scenes)
+        return self._known[key]
+
+    def draw(self, split: str, task_types: Sequence[str], scenes: Sequence[int], rng: np.random.Generator) -> str:
+        """Draw a task.
+
+        Args:
+            split: any split.
+            task_types: families to draw from; empty means all.
+            scenes: rooms to draw from; empty means all.
+            rng: where chance comes from.
+
+        Returns:
+            The task's id.
+
+        Raises:
+            NoTaskMatches: when the filters leave nothing.
+        """
+        if split in PROCEDURAL_SPLITS:
+            return self._draw_procedural(split.removeprefix("procedural_"), task_types, scenes, rng)
+        ids = self.listed(split, task_types, scenes)
+        if not ids:
+            raise NoTaskMatches(f"no task of split {split!r} has task_type in {task_types} and scene in {scenes}")
+        return ids[int(rng.integers(len(ids)))]
+
+    def _draw_procedural(
+        self, part: str, task_types: Sequence[str], scenes: Sequence[int], rng: np.random.Generator
+    ) -> str:
+        knobs = self.knobs
+        if task_types:
+            knobs = dataclasses.replace(knobs, task_type=task_types[int(rng.integers(len(task_types)))])
+        if scenes:
+            knobs = dataclasses.replace(knobs, scene=scenes[int(rng.integers(len(scenes)))])
+        return rooms.make_id(part, int(rng.integers(MAX_GENERATED_SEED)), knobs)
