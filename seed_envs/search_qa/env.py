@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from seed_envs.base import MAX_ACTION_LENGTH, Outcome, SeedEnv, TaskStatus
 from seed_envs.errors import InvalidState, OracleUnavailable, RetrievalError, UnknownOption, close_matches
+from seed_envs.search_qa.baseline import random_reply, rule_reply
 from seed_envs.search_qa.collection import open_collection
 from seed_envs.search_qa.episode import Episode
 from seed_envs.search_qa.oracle import next_step
@@ -348,6 +349,14 @@ class SearchQAEnv(SeedEnv[str]):
         if step is None or (step.query and len(episode.turns) + 1 >= self.total_turns):
             raise OracleUnavailable(f"{self.task_id}: no search is left and the facts shown do not suffice")
         return f"<answer>{step.answer}</answer>" if step.answer else f"<search>{step.query}</search>"
+
+    def rule_action(self) -> str:
+        """The next move of a player that searches for the question and answers with the first title."""
+        return rule_reply(self.episode.goal, self.episode.hits)
+
+    def random_action(self) -> str:
+        """A random search, then a random title as the answer."""
+        return random_reply(self.episode.goal, self.episode.hits, self.np_random)
 
     def get_state(self) -> tuple[Any, ...]:
         """A snapshot of the episode."""

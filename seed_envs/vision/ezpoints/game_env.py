@@ -152,6 +152,12 @@ class CardGameEnv(SeedEnv[Observation]):
         """
         return oracle.next_token(self._game)
 
+    def rule_action(self) -> str:
+        """The next token of a player that adds all cards, whatever they are."""
+        numbers = self._game.numbers
+        tokens = [str(numbers[0]), *(token for number in numbers[1:] for token in ("+", str(number))), "="]
+        return tokens[min(len(self._game.formula), len(tokens) - 1)]
+
     def get_state(self) -> CardState:
         """A snapshot of the episode."""
         game = self._game

@@ -14,6 +14,7 @@ from seed_envs.base import Outcome, SeedEnv, TaskStatus
 from seed_envs.errors import InvalidState, OracleUnavailable, UnknownOption, close_matches
 from seed_envs.spaces import UnicodeText
 from seed_envs.vision.sokoban.actions import ReadAction, read_classic, read_strict
+from seed_envs.vision.sokoban.baseline import greedy_direction
 from seed_envs.vision.sokoban.generator import Difficulty
 from seed_envs.vision.sokoban.levels import level_hash
 from seed_envs.vision.sokoban.oracle import Oracle
@@ -295,6 +296,11 @@ class SokobanEnv(SeedEnv[Observation]):
             OracleUnavailable: In a deadlock, when solved, or when the search ran out of its budget.
         """
         word = self._oracle.action(self._game)
+        return word if word in self._words else f"push {word}"
+
+    def rule_action(self) -> str:
+        """The next action of a greedy player that pushes whatever box it can closer to a target."""
+        word = greedy_direction(self._game)
         return word if word in self._words else f"push {word}"
 
     def get_state(self) -> SokobanState:
