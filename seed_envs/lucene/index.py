@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,8 @@ from seed_envs.lucene.vocabulary import Vocabulary
 FORMAT = "seed-bm25/1"
 
 
-class PositionHit(NamedTuple):
-    """One hit: insertion position of the passage and its raw float32 score."""
-
-    position: int
-    score: float
+PositionHit = tuple[int, float]
+"""One hit: insertion position of the passage and its raw float32 score."""
 
 
 class BM25Index:
@@ -167,7 +164,7 @@ class BM25Index:
             np.array(counts, dtype=np.int64),
         )
         documents, scores = self._kernel(self._postings, query, k)
-        return list(map(PositionHit, self._positions[documents].tolist(), scores.tolist()))
+        return list(zip(self._positions[documents].tolist(), scores.tolist(), strict=True))
 
     def _slot(self, term: str) -> tuple[int, int, float]:
         number = self._vocabulary.find(term)

@@ -85,10 +85,11 @@ def printed_scores(scores: list[float]) -> list[float]:
     [1.6391, 1.639099, 0.7895]
     """
     printed: list[float] = []
-    previous, repeats = None, 0
+    previous, repeats = float("inf"), 0
     for score in scores:
-        rounded = float(np.floor(score * 1e4 + 0.5) / 1e4)
-        repeats = repeats + 1 if rounded == previous else 0
+        rounded = float(np.float32(np.floor(score * 1e4 + 0.5) / 1e4))
+        # Neighbours in float32 can be closer than 1e-4 although their fourth decimals differ; they count as repeats.
+        repeats = repeats + 1 if previous - rounded < 1e-4 else 0
         previous = rounded
-        printed.append(float(np.float32(float(np.float32(rounded)) - repeats * 1e-6)))
+        printed.append(float(np.float32(rounded - repeats * 1e-6)))
     return printed

@@ -19,7 +19,7 @@ MAX_TOKEN_UNITS = 255
 """Longest token in UTF-16 code units; the scanner sees no further than this from the start of a token."""
 
 _ASCII_WORD = re.compile(
-    r"_*[A-Za-z0-9](?:[A-Za-z0-9_]|(?<=[A-Za-z])[:.'](?=[A-Za-z])|(?<=[0-9])[,;.'](?=[0-9]))*", re.ASCII
+    r"(?<!_)_*[A-Za-z0-9](?:[A-Za-z0-9_]|(?<=[A-Za-z])[:.'](?=[A-Za-z])|(?<=[0-9])[,;.'](?=[0-9]))*", re.ASCII
 )
 _ASCII_BREAK = re.compile(r"[ \n\r\t]+")
 
@@ -95,9 +95,19 @@ def _scan(text: str) -> list[str]:
         if end > start:
             tokens.append(text[start:end])
             start = end
+        elif text[start] == "_":
+            start = _after_joiners(text, start)
         else:
             start += 1
     return tokens
+
+
+def _after_joiners(text: str, start: int) -> int:
+    """The next start that can give a token when underscores at `start` gave none: the last ones before the run ends."""
+    end = start
+    while end < len(text) and text[end] == "_":
+        end += 1
+    return max(start + 1, end - MAX_TOKEN_UNITS + 1)
 
 
 def tokenize(text: str) -> list[str]:
