@@ -185,6 +185,14 @@ def log_tokens(trainer: Any, rows: Sequence[Row]) -> None:
     )
 
 
+def log_overhead(metrics: dict[str, list[float]], steps: float) -> None:
+    """Log the cost of skills and teacher against everything else of the same steps."""
+    extra = sum(metrics.get("time/skills", [])) + sum(metrics.get("time/teacher", []))
+    whole = sum(metrics.get("step_time", []))
+    if steps and whole > extra > 0:
+        metrics["time/overhead"].append(extra / (whole - extra))
+
+
 def gate_metrics(scores: Scores, gates: Tensor, success_B: Tensor, beta: float) -> dict[str, float]:
     """Return the gate's distribution over distilled tokens, and its split by outcome and by decision tokens."""
     chosen = scores.mask > 0
@@ -237,10 +245,9 @@ def proxy_metrics(scores: Scores, gates: Tensor, batch: Mapping[str, Any]) -> di
     keys = sorted(gate)
     outcome = [won[key] for key in keys]
     values = [gate[key] for key in keys]
-    groups = [int(key) for key in keys]
     return {
         "align/auc": auc(values, outcome),
-        "align/correlation": within_group_correlation(values, outcome, [0] * len(groups)),
+        "align/correlation": within_group_correlation(values, outcome),
     }
 
 

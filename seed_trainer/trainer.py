@@ -52,6 +52,7 @@ from seed_trainer.skills.library import SkillLibrary
 from seed_trainer.skills.prompts import get_analyzer, opposite, outcome_of
 from seed_trainer.skills.sources import SkillContext, SkillMemory, assign_skills
 from seed_trainer.snapshots import WeightHistory
+from seed_trainer.staleness import log_staleness
 from seed_trainer.teacher import completion_logits, loss_mask, student_inputs, teacher_columns, teacher_inputs
 from seed_trainer.token_kinds import token_flags
 
@@ -273,6 +274,9 @@ class SEEDTrainer(GRPOTrainer):
     def _record(self, block: Block, batch: dict[str, Any]) -> None:
         measures.log_round(self, block)
         self.recorder.record(self, block, batch)
+        if self.args.ages and block.skills and self.round_index % self.args.staleness_every == 0:
+            with self.clock("staleness"):
+                log_staleness(self, block, batch)
         self.weights.remember(self._unwrapped, self.round_index)
 
     # ------------------------------------------------------------------------------------------------ steps of one loss
@@ -379,6 +383,7 @@ class SEEDTrainer(GRPOTrainer):
         if self.model.training:
             for name, seconds in self.clock.flush().items():
                 self._metrics["train"][f"time/{name}"].append(seconds)
+            measures.log_overhead(self._metrics["train"], int(logs.get("loss") is not None) * self.args.logging_steps)
         super().log(logs, start_time)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:

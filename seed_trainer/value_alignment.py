@@ -26,9 +26,12 @@ def auc(scores: Sequence[float], outcomes: Sequence[float]) -> float:
     return float((won[:, None] > lost).mean() + 0.5 * (won[:, None] == lost).mean())
 
 
-def within_group_correlation(scores: Sequence[float], outcomes: Sequence[float], groups: Sequence[int]) -> float:
+def within_group_correlation(
+    scores: Sequence[float], outcomes: Sequence[float], groups: Sequence[int] | None = None
+) -> float:
     """Return the correlation of scores and outcomes after subtracting group means; NaN without spread."""
-    x, y, g = np.array(scores, float), np.array(outcomes, float), np.array(groups)
+    x, y = np.array(scores, float), np.array(outcomes, float)
+    g = np.zeros(len(x)) if groups is None else np.array(groups)
     for group in np.unique(g):
         x[g == group] -= x[g == group].mean()
         y[g == group] -= y[g == group].mean()

@@ -104,11 +104,12 @@ def word_tokenizer() -> PreTrainedTokenizerFast:
     )
 
 
-def teach_model(model: LlamaForCausalLM, steps: int = 150) -> None:
+def teach_model(model: LlamaForCausalLM, steps: int = 300) -> None:
     """Teach the model to answer with random words without a hint, with the hinted word, and to write hints."""
     tokenizer, chooser = word_tokenizer(), random.Random(0)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(steps):
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for step in range(steps):
+        optimizer.param_groups[0]["lr"] = 3e-3 * (1 - step / steps)
         prompts, answers = [], []
         for _ in range(32):
             goal, kind = chooser.choice(WORDS), chooser.randrange(3)

@@ -1,0 +1,134 @@
+"""Every metric of a run, explained in one line. ``docs/metrics.md`` is generated from this table.
+
+``<name>`` stands for a task type, a stop reason, a reason or an age. Computing is :mod:`seed_trainer.measures`. Metrics
+whose names are not here come from TRL and transformers.
+"""
+
+from __future__ import annotations
+
+import re
+
+METRICS: dict[str, dict[str, str]] = {
+    "Outcome of the training episodes": {
+        "env/success": "Share of episodes that solved their task.",
+        "env/success_macro": "Mean over task types of their success shares.",
+        "env/success/<name>": "Success share of one task type.",
+        "env/score": "Mean score of the environment, 0 to 1.",
+        "env/return": "Mean sum of rewards, as trained on.",
+        "env/turns": "Mean number of turns.",
+        "env/invalid_actions": "Share of turns whose action was invalid.",
+        "stop/<name>": "Share of episodes that ended for this reason.",
+        "reward": "The same as env/return, under TRL's name.",
+        "reward_std": "Mean over tasks of the population deviation of returns.",
+        "frac_reward_zero_std": "Share of tasks whose returns are all equal.",
+    },
+    "Ties": {
+        "ties/groups": "Share of tasks whose episodes all have the same return: no policy gradient from them.",
+        "ties/all_won": "Share of tasks that every episode solved.",
+        "ties/all_lost": "Share of tasks that no episode solved.",
+        "ties/tokens_without_advantage": "Share of sampled tokens whose episode has advantage 0.",
+    },
+    "Skills": {
+        "skill/valid": "Share of episodes with a usable skill (m of the paper).",
+        "skill/invalid/<name>": "Share of episodes whose skill is unusable for this reason.",
+        "skill/tokens": "Mean length of the analyzer's answers.",
+        "skill/duplicates": "1 minus distinct over all valid skill texts.",
+        "skill/goal_words": "Mean share of a skill's words that occur in the goal.",
+        "skill/copied": "Mean share of a skill's 4-word sequences that occur in an observation.",
+        "skill/same_outcome": "With shuffled skills: share lent by an episode with the same outcome.",
+    },
+    "Gate, over distilled tokens of one mini-batch": {
+        "opd/gate_mean": "Mean gate g; 0.5 means the skill says nothing.",
+        "opd/gate_std": "Deviation of the gate.",
+        "opd/gate_p10": "10 % quantile of the gate.",
+        "opd/gate_p50": "Median gate.",
+        "opd/gate_p90": "90 % quantile of the gate.",
+        "opd/gate_above_half": "Share of tokens the skill made more likely.",
+        "opd/gate_saturated": "Share of gates below 0.05 or above 0.95.",
+        "opd/gate_success": "Mean gate in solved episodes.",
+        "opd/gate_failure": "Mean gate in failed episodes.",
+        "opd/gate_decision_success": "Mean gate on decision tokens (student entropy above 0.5 nats) of solved episodes.",
+        "opd/gate_decision_failure": "Mean gate on decision tokens of failed episodes.",
+        "opd/gate_beta": "Sharpness beta in force.",
+        "opd/delta_mean": "Mean shift D = l_T - l in nats.",
+        "opd/abs_delta_mean": "Mean |D|.",
+        "opd/loss": "Value of the distillation term; may be negative, a monitor only.",
+        "opd/tokens": "Number of distilled tokens.",
+        "opd/entropy_check": "Cov(l, g): negative means distillation flattens the policy, positive means it sharpens.",
+    },
+    "Value alignment, cheap proxy (biased: skills were written knowing the outcome)": {
+        "align/auc": "Probability that a solved episode has a higher mean gate than a failed one.",
+        "align/correlation": "Correlation of an episode's mean gate with its success.",
+    },
+    "Staleness, for every age k in staleness_ages": {
+        "stale/gate_gap/<name>": "E|g_kk - g_kj|: today's analyzer against the one k rounds ago, on today's episodes.",
+        "stale/bound/<name>": "(beta/4) E|D_kk - D_kj|, the bound of Proposition 3 (Eq. 14).",
+        "stale/ratio/<name>": "Gap over bound; never above 1.",
+        "stale/violations/<name>": "Share of tokens whose own gap exceeds its own bound; 0 unless something is broken.",
+    },
+    "Compute": {
+        "tokens/student": "Tokens of all rows the student scores.",
+        "tokens/sampled": "Tokens the policy sampled in episodes.",
+        "tokens/teacher": "Tokens of all rows the teacher scores.",
+        "tokens/skill": "Tokens the analyzer wrote.",
+        "rows/real": "Training rows from episodes.",
+        "rows/total": "Rows with fillers.",
+        "num_tokens": "Tokens read and sampled since the start.",
+        "completions/mean_length": "Mean number of sampled tokens per row.",
+        "completions/max_length": "Largest number of sampled tokens of a row.",
+        "time/rollout": "Seconds of playing episodes since the last line.",
+        "time/skills": "Seconds of writing skills.",
+        "time/teacher": "Seconds of teacher scoring.",
+        "time/scoring": "Seconds of old and reference scoring and batch building.",
+        "time/staleness": "Seconds of the staleness diagnostic.",
+        "time/evaluation": "Seconds of evaluations.",
+        "time/overhead": "(skills + teacher) over all other parts: the cost of SEED against GRPO on the same rows.",
+        "step_time": "Mean seconds of an optimiser step, rollout of its round included.",
+    },
+    "Evaluation on the panel": {
+        "eval_success": "Share of panel episodes that solved their task.",
+        "eval_success_low": "Lower end of the 95 % Wilson interval; episodes of one task are treated as independent.",
+        "eval_success_high": "Upper end.",
+        "eval_success_macro": "Mean over task types.",
+        "eval_success/<name>": "Success share of one task type.",
+        "eval_score": "Mean score.",
+        "eval_turns": "Mean number of turns.",
+        "eval_invalid_actions": "Share of turns with an invalid action.",
+        "eval_episodes": "Number of scored episodes.",
+        "eval_faults": "Number of episodes ended by a fault of environment or machinery; not scored.",
+    },
+}
+"""Group, then metric name, then meaning."""
+
+
+def flat_metrics() -> dict[str, str]:
+    """Return name and meaning of every metric."""
+    return {name: meaning for group in METRICS.values() for name, meaning in group.items()}
+
+
+def explains(name: str) -> bool:
+    """Return whether a logged name is in the table."""
+    for known in flat_metrics():
+        pattern = re.escape(known).replace(re.escape("<name>"), ".+")
+        if re.fullmatch(pattern, name):
+            return True
+    return False
+
+
+def markdown() -> str:
+    """Return the text of ``docs/metrics.md``."""
+    lines = [
+        "# Metrics",
+        "",
+        "Written by `python -m seed_trainer.diagnostics`; edit the table in `seed_trainer/diagnostics.py`. Every line of",
+        "`metrics.jsonl` holds the metrics of one round (or of one evaluation), averaged over its optimiser steps. Names",
+        "that are not listed come from TRL and transformers.",
+    ]
+    for group, metrics in METRICS.items():
+        lines += ["", f"## {group}", "", "| metric | meaning |", "|---|---|"]
+        lines += [f"| `{name}` | {meaning.replace('|', chr(92) + '|')} |" for name, meaning in metrics.items()]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

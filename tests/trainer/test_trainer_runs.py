@@ -1,0 +1,259 @@
+"""Whole training runs on the word world: learning, resuming, evaluating, and every method and control."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from word_world import GROWING, WINDOW, WORDS
+
+from seed_envs.rollout import Request
+from seed_trainer.presets import METHODS
+from seed_trainer.rollout import TokenPolicy
+from seed_trainer.skills.library import SkillLibrary
+from seed_trainer.trainer import SEEDTrainer
+
+TrainerFactory = Callable[..., SEEDTrainer]
+
+
+def metrics(trainer: SEEDTrainer) -> list[dict[str, Any]]:
+    path = Path(str(trainer.args.output_dir)) / "metrics.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def parameters(trainer: SEEDTrainer) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in trainer.model.parameters()])
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> str:
+    SkillLibrary("", {"say": "gold"}).save(tmp_path / "library.json")
+    return str(tmp_path / "library.json")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"opd_coef": 0.0}, {"opd_coef": 0.1}, {"opd_coef": 0.1, "rollout_layout": "turn"}],
+    ids=["grpo", "seed", "seed turn layout"],
+)
+def test_training_solves_the_word_world(make_trainer: TrainerFactory, options: dict[str, Any]) -> None:
+    trainer = make_trainer(rounds=40, learning_rate=5e-3, tasks=64, panel=True, eval_repeats=8, beta=0.0, **options)
+    before = trainer.evaluate()["eval_success"]
+    trainer.train()
+    after = trainer.evaluate()["eval_success"]
+    assert before < 0.85 and after > before and after >= 0.9, (before, after)
+
+
+@pytest.mark.parametrize("profile", [GROWING, WINDOW], ids=["episode", "turn"])
+def test_resumed_run_equals_the_uninterrupted_one(make_trainer: TrainerFactory, profile: Any, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"rounds": 4, "save_strategy": "steps", "save_rounds": 2, "tasks": 16, "opd_coef": 0.3}
+    options["skill_source"] = "own" if profile is GROWING else "generic"
+    whole = make_trainer(profile, output_dir=str(tmp_path / "whole"), **options)
+    whole.train()
+    first = make_trainer(profile, output_dir=str(tmp_path / "parts"), **{**options, "max_steps": 4})
+    first.train()
+    second = make_trainer(profile, output_dir=str(tmp_path / "parts"), **options)
+    second.train(resume_from_checkpoint=str(tmp_path / "parts" / "checkpoint-4"))
+    torch.testing.assert_close(parameters(second), parameters(whole), atol=0, rtol=0)
+    volatile = ("time/", "step_time", "train_", "total_flos")
+    kept = [
+        [{k: v for k, v in line.items() if not k.startswith(volatile)} for line in metrics(run) if "loss" in line]
+        for run in (second, whole)
+    ]
+    assert kept[0] == kept[1] and [line["step"] for line in kept[0]] == [2, 4, 6, 8]
+
+
+def test_stale_analyzer_survives_a_resume(make_trainer: TrainerFactory, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"rounds": 4, "save_strategy": "steps", "save_rounds": 2, "tasks": 16, "opd_coef": 0.3}
+    options |= {"skill_source": "stale(2)", "learning_rate": 1e-2}
+    whole = make_trainer(output_dir=str(tmp_path / "whole"), **options)
+    whole.train()
+    make_trainer(output_dir=str(tmp_path / "parts"), **{**options, "max_steps": 4}).train()
+    second = make_trainer(output_dir=str(tmp_path / "parts"), **options)
+    second.train(resume_from_checkpoint=str(tmp_path / "parts" / "checkpoint-4"))
+    assert sorted(second.weights.rounds) == [0, 1, 2, 3] or sorted(second.weights.rounds) == [0, 1, 3, 2]
+    torch.testing.assert_close(parameters(second), parameters(whole), atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("profile", [GROWING, WINDOW], ids=["episode", "turn"])
+def test_evaluation_prompts_contain_no_skill(make_trainer: TrainerFactory, profile: Any) -> None:
+    trainer = make_trainer(profile, panel=True, skill_source="generic", opd_coef=0.5)
+    seen: list[list[int]] = []
+    original = TokenPolicy.__call__
+
+    def spy(self: TokenPolicy, requests: list[Request]) -> Any:
+        replies = original(self, requests)
+        seen.extend(reply.meta["tokens"].prompt_ids for reply in replies if "tokens" in reply.meta)
+        return replies
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TokenPolicy, "__call__", spy)
+        trainer.train()
+        trained, seen[:] = list(seen), []
+        trainer.evaluate()
+    hint = trainer._tokenizer.convert_tokens_to_ids("hint")
+    assert trained and seen
+    assert not any(hint in ids for ids in trained), "actors never read the teacher's skill either"
+    assert not any(hint in ids for ids in seen)
+
+
+@pytest.mark.parametrize(("actor_skill", "training", "panel"), [("train", True, False), ("always", True, True)])
+def test_actor_skill_is_shown_where_it_should_be(
+    make_trainer: TrainerFactory, library: str, actor_skill: str, training: bool, panel: bool
+) -> None:
+    trainer = make_trainer(panel=True, actor_skill=actor_skill, skill_library=library, opd_coef=0.0)
+    hint = trainer._tokenizer.convert_tokens_to_ids("hint")
+    shown: list[bool] = []
+    original = TokenPolicy.__call__
+
+    def spy(self: TokenPolicy, requests: list[Request]) -> Any:
+        replies = original(self, requests)
+        shown.extend(hint in reply.meta["tokens"].prompt_ids for reply in replies)
+        return replies
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TokenPolicy, "__call__", spy)
+        trainer.model.train()
+        trainer._generate_and_score_completions([{"task_id": word} for word in WORDS for _ in range(4)])
+        assert set(shown) == {training}
+        shown.clear()
+        trainer.evaluate()
+        assert set(shown) == {panel}
+
+
+def test_evaluation_does_not_disturb_training(make_trainer: TrainerFactory, tmp_path: Path) -> None:
+    """Adding evaluations changes no weight: they use their own randomness."""
+    plain = make_trainer(output_dir=str(tmp_path / "plain"), panel=True, opd_coef=0.3)
+    plain.train()
+    watched = make_trainer(output_dir=str(tmp_path / "watched"), panel=True, opd_coef=0.3, eval_rounds=1)
+    watched.train()
+    torch.testing.assert_close(parameters(plain), parameters(watched), atol=0, rtol=0)
+    assert [line["step"] for line in metrics(watched) if "eval_success" in line] == [2, 4]
+
+
+@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if method.trains])
+def test_every_method_trains(make_trainer: TrainerFactory, library: str, name: str) -> None:
+    fields = {key: value for key, value in METHODS[name].fields.items() if key != "start_from"}
+    turn = name in ("gigpo", "opid")
+    trainer = make_trainer(rollout_layout="turn" if turn else "episode", skill_library=library, **fields)
+    before = parameters(trainer)
+    trainer.train()
+    assert not torch.equal(parameters(trainer), before)
+    assert all(torch.isfinite(torch.tensor(line["loss"])) for line in metrics(trainer) if "loss" in line)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "own",
+        "library",
+        "shuffled_group",
+        "shuffled_batch",
+        "random_text",
+        "generic",
+        "stale(1)",
+        "stale(inf)",
+        "stale_text(1)",
+        "wrong_outcome",
+        "none",
+    ],
+)
+def test_every_skill_source_trains(make_trainer: TrainerFactory, library: str, source: str) -> None:
+    trainer = make_trainer(skill_source=source, skill_library=library, opd_coef=0.3, rounds=3, tasks=16)
+    trainer.train()
+    last = [line for line in metrics(trainer) if "skill/valid" in line][-1]
+    assert last["skill/valid"] > 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"opd_gate": "centered"},
+        {"opd_gate": "constant"},
+        {"opd_gate_schedule": "cosine"},
+        {"opd_norm": "all_tokens"},
+        {"opd_outcomes": "failure"},
+        {"opd_start_round": 1},
+        {"opd_stop_round": 1},
+        {"teacher_policy": "snapshot"},
+        {"loss_type": "grpo"},
+        {"loss_type": "dr_grpo"},
+        {"loss_type": "bnpo"},
+        {"gradient_accumulation_steps": 2},
+        {"num_iterations": 2},
+        {"adv_std": "off", "adv_invalid_penalty": 0.1},
+        {"rollout_engine": "trl"},
+        {"beta": 0.0},
+    ],
+    ids=lambda options: "-".join(f"{key}={value}" for key, value in options.items()),
+)
+def test_every_control_trains(make_trainer: TrainerFactory, options: dict[str, Any]) -> None:
+    trainer = make_trainer(**{"opd_coef": 0.3, "skill_source": "generic", "save_strategy": "no", **options})
+    before = parameters(trainer)
+    trainer.train()
+    assert not torch.equal(parameters(trainer), before)
+    lines = [line for line in metrics(trainer) if "env/success" in line]
+    assert len(lines) == 2
+    distilled = ["opd/tokens" in line for line in lines]
+    assert distilled == [options.get("opd_start_round", 0) == 0, options.get("opd_stop_round", -1) != 1]
+
+
+def test_lora_trains_only_the_adapter(make_trainer: TrainerFactory) -> None:
+    from peft import LoraConfig
+
+    trainer = make_trainer(
+        opd_coef=0.3, skill_source="generic", peft_config=LoraConfig(r=2, target_modules=["q_proj"], lora_dropout=0.05)
+    )
+    before = {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
+    trainer.train()
+    changed = {name for name, p in trainer.model.named_parameters() if not torch.equal(p, before[name])}
+    assert changed and all("lora" in name for name in changed)
+
+
+def test_completions_table_has_one_row_per_episode(make_trainer: TrainerFactory) -> None:
+    import pandas as pd
+
+    trainer = make_trainer(WINDOW, log_completions=True, skill_source="generic", opd_coef=0.3, rounds=1)
+    trainer.train()
+    (path,) = (Path(str(trainer.args.output_dir)) / "completions").glob("*.parquet")
+    table = pd.read_parquet(path)
+    assert len(table) == 16 and set(table["skill"]) != {""} and table["advantage"].abs().max() > 0
+
+
+def test_episode_records_hold_tokens_and_gates(make_trainer: TrainerFactory) -> None:
+    trainer = make_trainer(log_episodes=2, log_episodes_every=1, skill_source="generic", opd_coef=0.3)
+    trainer.train()
+    path = Path(str(trainer.args.output_dir)) / "episodes.jsonl"
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [record["round"] for record in records] == [0, 0, 1, 1]
+    (row,) = records[0]["rows"]
+    assert len(row["tokens"]) == len(row["mask"]) == len(row["student"]) == len(row["teacher"]) == len(row["gate"])
+    sigmoid = torch.sigmoid(5 * (torch.tensor(row["teacher"]) - torch.tensor(row["student"])))
+    torch.testing.assert_close(torch.tensor(row["gate"]), sigmoid, atol=1e-3, rtol=0)
+
+
+def test_too_few_tasks_is_a_clear_error(make_trainer: TrainerFactory) -> None:
+    with pytest.raises(ValueError, match="3 training tasks are fewer than the 4 of one round"):
+        make_trainer(tasks=3)
+
+
+def test_every_logged_metric_of_ours_is_explained(make_trainer: TrainerFactory) -> None:
+    from seed_trainer.diagnostics import explains
+
+    trainer = make_trainer(
+        panel=True, eval_rounds=1, opd_coef=0.3, rounds=4, tasks=16, staleness_ages="1,2", staleness_every=1
+    )
+    trainer.train()
+    ours = ("env/", "stop/", "ties/", "skill/", "opd/", "align/", "stale/", "tokens/", "rows/", "time/", "eval_")
+    names = {name for line in metrics(trainer) for name in line if name.startswith(ours)}
+    assert not [name for name in sorted(names) if not explains(name)]
+    assert {"stale/gate_gap/1", "stale/gate_gap/2", "time/overhead", "time/staleness"} <= names
+    for line in metrics(trainer):
+        for age in ("1", "2"):
+            if f"stale/gate_gap/{age}" in line:
+                assert line[f"stale/gate_gap/{age}"] <= line[f"stale/bound/{age}"] + 1e-9
+                assert line[f"stale/violations/{age}"] == 0.0
