@@ -45,7 +45,7 @@ class RedisRetriever:
         self.index, self.encoder = index, encoder
         self.capabilities = Capabilities(vector=encoder is not None, tie_stable=False)
         self._address: dict[str, Any] = {"host": host, "port": port, "db": database, "password": password or None}
-        self._connections = ServiceConnections(self._connect, f"{host}:{port}/{database}", _lost, _timeouts)
+        self._connections = ServiceConnections(self._connect, f"{host}:{port}/{database}", _lost, _timeouts, True)
 
     @property
     def fingerprint(self) -> str:
@@ -55,10 +55,16 @@ class RedisRetriever:
 
     def _connect(self, seconds: float) -> Any:
         import redis
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
 
-        # Protocol 2 answers in plain lists, whatever the client's version prefers.
+        # Protocol 2 answers in plain lists, whatever the client's version prefers; retries are this side's business.
         return redis.Redis(
-            **self._address, protocol=2, socket_connect_timeout=min(1.0, seconds), socket_timeout=seconds
+            **self._address,
+            protocol=2,
+            socket_connect_timeout=min(1.0, seconds),
+            socket_timeout=seconds,
+            retry=Retry(NoBackoff(), 0),
         )
 
     def _command(self, *parts: Any, deadline: float | None = None) -> Any:

@@ -13,6 +13,7 @@ from seed_envs.search_qa.retrievers.deadlines import time_left
 
 T = TypeVar("T")
 DEFAULT_SECONDS = 10.0
+_TOLERANCE = 0.05
 
 
 class ServiceConnections:
@@ -23,6 +24,7 @@ class ServiceConnections:
         endpoint: Shown in errors; holds no password.
         lost: Exceptions that mean the connection is gone.
         timeouts: Exceptions that mean the time was up.
+        fixed_timeout: The client's time limit is set when connecting, so a call with less time needs a new connection.
     """
 
     def __init__(
@@ -31,7 +33,9 @@ class ServiceConnections:
         endpoint: str,
         lost: Callable[[], tuple[type[BaseException], ...]],
         timeouts: Callable[[], tuple[type[BaseException], ...]],
+        fixed_timeout: bool = False,
     ) -> None:
+        self._fixed_timeout = fixed_timeout
         self._connect, self.endpoint, self._lost, self._timeouts = connect, endpoint, lost, timeouts
         self._local = threading.local()
 
@@ -75,9 +79,12 @@ class ServiceConnections:
 
     def _get(self, seconds: float) -> Any:
         kept = getattr(self._local, "kept", None)
+        if kept is not None and self._fixed_timeout and seconds < kept[2] - _TOLERANCE:
+            self.drop()
+            kept = None
         if kept is None or kept[0] != os.getpid():
             # A connection inherited over a fork belongs to the parent: it is left alone, not closed.
-            self._local.kept = (os.getpid(), self._connect(seconds))
+            self._local.kept = (os.getpid(), self._connect(seconds), seconds)
         return self._local.kept[1]
 
     def drop(self) -> None:

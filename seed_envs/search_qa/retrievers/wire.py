@@ -66,8 +66,8 @@ class Connection:
     """
 
     def __init__(self, base: str) -> None:
-        self.parts: SplitResult = urlsplit(base)
         self._sock: socket.socket | None = None
+        self.parts: SplitResult = urlsplit(base)
         self.fresh = True
 
     def _connect(self, deadline: float) -> socket.socket:
@@ -118,3 +118,6 @@ class Connection:
         if self._sock is not None:
             self._sock.close()
             self._sock = None
+
+    def __del__(self) -> None:
+        self.close()
