@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
@@ -20,6 +20,9 @@ from seed_envs.errors import DataInvalid
 from seed_envs.vision.sokoban.levels import BOX, BOX_ON_TARGET, FLOOR, PLAYER, TARGET, Level
 from seed_envs.vision.sokoban.render import tile_atlas
 from seed_envs.vision.sokoban.rules import OFF_TARGET_REWARD, ON_TARGET_REWARD, SOLVED_REWARD, STEP_REWARD
+
+# Gymnasium 1.0 has this mode alone and no name for it.
+_NEXT_STEP = getattr(getattr(gym.vector, "AutoresetMode", None), "NEXT_STEP", None)
 
 
 class BatchEngine:
@@ -167,7 +170,7 @@ class SokobanVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[A
         self.single_action_space = spaces.Discrete(9)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP, "render_modes": []}
+        self.metadata = {"autoreset_mode": _NEXT_STEP, "render_modes": []}
         self._done = np.zeros(num_envs, np.bool_)
 
     def _observe(self) -> NDArray[np.uint8]:
