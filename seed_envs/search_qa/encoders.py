@@ -127,8 +127,8 @@ class TransformerEncoder:
             self._reset()
         with self._lock:
             if self._loaded is None:
-                require("torch", "search", "the sentence encoder")
-                require("transformers", "search", "the sentence encoder")
+                require("torch", "dense", "the sentence encoder")
+                require("transformers", "dense", "the sentence encoder")
                 from transformers import AutoModel, AutoTokenizer
 
                 tokenizer = AutoTokenizer.from_pretrained(self.folder, local_files_only=True, trust_remote_code=False)
