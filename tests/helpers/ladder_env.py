@@ -16,6 +16,7 @@ import numpy as np
 from seed_envs.base import Outcome, SeedEnv, TaskStatus
 from seed_envs.errors import UnknownTask
 from seed_envs.profiles import ActionFormat, Profile, PromptTemplate
+from seed_envs.rollout import Reply
 
 COLOURS = ("red", "green", "blue")
 GOOD = tuple(f"{family}/{number}" for family in ("short", "long") for number in range(12))
@@ -135,6 +136,13 @@ def stumble(request):
     if draw == 0:
         raise RuntimeError("out of ideas")
     return climb(request) if draw < 8 else "<action>jump</action>" if draw == 8 else "no tags"
+
+
+def climb_on_ray(request):
+    """As ``climb``, noting the Ray node it ran on."""
+    import ray
+
+    return Reply(climb(request), {"node": ray.get_runtime_context().get_node_id()})
 
 
 def suite_record(split="good", **changes):
