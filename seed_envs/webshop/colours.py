@@ -32,6 +32,7 @@ def normalise_colour(value: str) -> str:
     return value
 
 
+@lru_cache(maxsize=65536)
 def normalise_pair(pair: tuple[str, str]) -> str:
     """Applies the rule to a (name, value) pair as the original does: membership, not substring.
 

@@ -125,6 +125,7 @@ def _path(product_category: str) -> frozenset[str]:
     return frozenset(part.strip() for part in product_category.split("›"))
 
 
+@lru_cache(maxsize=65536)
 def _has_attribute(product: Product, wanted: str, borders: bool) -> bool:
     if any(token_set_ratio(attribute, wanted) > FUZZY_LIMIT for attribute in product.attributes):
         return True

@@ -123,10 +123,16 @@ class Shop:
             return self._special(keywords, draws)
         return self._ranked(" ".join(keywords))
 
+    def forget_searches(self) -> None:
+        """Empties the caches of result lists and result pages (for measurements)."""
+        self._ranked.cache_clear()
+        self._results_body.cache_clear()
+
     def _rank(self, query: str) -> tuple[Product, ...]:
         check_length(query)
         hits = self.engine.search(query, HITS)
-        return tuple(self.by_asin[asin] for asin, _ in hits if asin in self.by_asin)
+        by_asin = self.by_asin
+        return tuple([by_asin[asin] for asin, _ in hits if asin in by_asin])
 
     def _special(self, keywords: tuple[str, ...], draws: int) -> tuple[Product, ...]:
         word, rest = keywords[0], " ".join(keywords[1:]).strip()
