@@ -12,6 +12,7 @@ from typing import Any
 from seed_trainer.skills.prompts import Message
 
 TokenIds = list[int]
+MAX_KNOWN_CONTINUATIONS = 20_000
 
 
 def images_of(messages: Sequence[Message]) -> list[Any]:
@@ -23,6 +24,17 @@ def images_of(messages: Sequence[Message]) -> list[Any]:
         for part in message["content"]
         if part["type"] == "image"
     ]
+
+
+def _text_key(messages: Sequence[Message]) -> str:
+    """A key under which equal messages encode equally; images become placeholders before they are encoded here."""
+    return repr([(message["role"], _without_images(message["content"])) for message in messages])
+
+
+def _without_images(content: Any) -> Any:
+    if isinstance(content, str):
+        return content
+    return [part["text"] if part["type"] == "text" else (part["type"],) for part in content]
 
 
 class ChatEncoder:
@@ -50,6 +62,8 @@ class ChatEncoder:
         self.template_kwargs = dict(template_kwargs or {})
         self.eos_token_ids = list(eos_token_ids) or [tokenizer.eos_token_id]
         self.is_vlm = processing_class is not tokenizer
+        # Environments repeat themselves, and rendering a template costs more than a tiny model's forward pass.
+        self._known: dict[str, TokenIds] = {}
         if chat_template is None and not getattr(processing_class, "chat_template", None):
             raise ValueError(
                 "the tokenizer has no chat template, which SEED needs to build conversations; use an instruction-tuned "
@@ -99,6 +113,16 @@ class ChatEncoder:
         Raises:
             ValueError: If the chat template rewrites earlier turns, so that no conversation can be extended.
         """
+        keys = [_text_key(messages) for messages in conversations]
+        fresh = {key: messages for key, messages in zip(keys, conversations, strict=True) if key not in self._known}
+        if fresh:
+            if len(self._known) + len(fresh) > MAX_KNOWN_CONTINUATIONS:
+                self._known.clear()
+                fresh = dict(zip(keys, conversations, strict=True))
+            self._known.update(zip(fresh, self._new_continuations(list(fresh.values())), strict=True))
+        return [list(self._known[key]) for key in keys]
+
+    def _new_continuations(self, conversations: Sequence[Sequence[Message]]) -> list[TokenIds]:
         before: list[Message] = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
         base = self._render([before], generation_prompt=False)[0]
         ends = [self.tokenizer.convert_ids_to_tokens(token) for token in self.eos_token_ids]

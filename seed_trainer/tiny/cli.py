@@ -50,7 +50,9 @@ def main(argv: Sequence[str]) -> int:
     bars: dict[str, tqdm[object]] = {}
 
     def progress(stage: str, done: int, total: int, loss: float | None) -> None:
-        bar = bars.setdefault(stage, tqdm(total=total, desc=stage, unit="step" if loss is not None else "game"))
+        if stage not in bars:
+            bars[stage] = tqdm(total=total, desc=stage, unit="step" if loss is not None else "game")
+        bar = bars[stage]
         bar.update(done - bar.n)
         if loss is not None:
             bar.set_postfix_str(f"loss {loss:.3f}", refresh=False)
