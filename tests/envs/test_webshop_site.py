@@ -18,13 +18,14 @@ from seed_envs.webshop import writers
 from seed_envs.webshop.modes import resolve_rules
 from seed_envs.webshop.oracle import oracle_action
 from seed_envs.webshop.shop import Shop
+from seed_envs.webshop.site import app as site_app
 from seed_envs.webshop.site.app import SiteOptions, create_app
 from seed_envs.webshop.site.extract import page_text, visible_strings
 from seed_envs.webshop.site.server import SiteServer
 from seed_envs.webshop.site.sessions import SessionStore
 from seed_envs.webshop.store import ShopSpec, get_shop
 
-TEMPLATES = Path(__import__("seed_envs.webshop.site", fromlist=["x"]).__file__).parent / "templates"
+TEMPLATES = Path(site_app.__file__).parent / "templates"
 
 
 def open_shop(mode: str = "original", **changes: Any) -> Shop:

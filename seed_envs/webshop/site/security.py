@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from flask import Flask, Response
+    from werkzeug.datastructures import Headers
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
 CONTENT_POLICY = (
@@ -29,7 +29,7 @@ def host_name(host: str) -> str:
     return host.partition(":")[0]
 
 
-def _same_site(headers: Mapping[str, str]) -> bool:
+def _same_site(headers: Headers) -> bool:
     """Whether a request comes from a page of this site or from no page at all."""
     fetch_site = headers.get("Sec-Fetch-Site")
     if fetch_site is not None and fetch_site not in ("same-origin", "none"):

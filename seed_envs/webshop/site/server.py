@@ -31,7 +31,6 @@ class SiteServer:
                 """Writes no line."""
 
         self._server = make_server(host, port, app, threaded=True, request_handler=QuietHandler)
-        self._server.daemon_threads = True
         self._thread: threading.Thread | None = None
         self.url = f"http://{host}:{self._server.server_port}"
 
