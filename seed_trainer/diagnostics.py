@@ -47,7 +47,7 @@ METRICS: dict[str, dict[str, str]] = {
         "opd/gate_saturated": "Share of gates below 0.05 or above 0.95.",
         "opd/gate_success": "Mean gate in solved episodes.",
         "opd/gate_failure": "Mean gate in failed episodes.",
-        "opd/gate_decision_success": "Mean gate on decision tokens (student entropy above 0.5 nats) of solved episodes.",
+        "opd/gate_decision_success": "Mean gate on decision tokens (student entropy over 0.5 nats), solved episodes.",
         "opd/gate_decision_failure": "Mean gate on decision tokens of failed episodes.",
         "opd/gate_beta": "Sharpness beta in force.",
         "opd/delta_mean": "Mean shift D = l_T - l in nats.",
@@ -120,9 +120,9 @@ def markdown() -> str:
     lines = [
         "# Metrics",
         "",
-        "Written by `python -m seed_trainer.diagnostics`; edit the table in `seed_trainer/diagnostics.py`. Every line of",
-        "`metrics.jsonl` holds the metrics of one round (or of one evaluation), averaged over its optimiser steps. Names",
-        "that are not listed come from TRL and transformers.",
+        "Written by `python -m seed_trainer.diagnostics`; edit the table in `seed_trainer/diagnostics.py`. A line of",
+        "`metrics.jsonl` holds the metrics of one round (or of one evaluation), averaged over its optimiser steps.",
+        "Names that are not listed come from TRL and transformers.",
     ]
     for group, metrics in METRICS.items():
         lines += ["", f"## {group}", "", "| metric | meaning |", "|---|---|"]

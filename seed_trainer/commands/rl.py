@@ -17,6 +17,7 @@ from seed_trainer.presets import METHODS, RECIPES
 from seed_trainer.resolve import LATEST, Resolved, config_names, resolve
 
 BUILTIN = "builtin/"
+RUN_FILE = "run.json"
 
 
 def help_text() -> str:
@@ -198,7 +199,7 @@ def checkpoint(args: Any) -> str | None:
 
 
 def write_run(resolved: Resolved) -> None:
-    """Write ``config.json``: every resolved value, its origin, and the versions it ran with."""
+    """Write ``run.json``: every resolved value, its origin, and the versions it ran with."""
     from importlib.metadata import version
 
     script, args, model_args = resolved.parts
@@ -213,7 +214,7 @@ def write_run(resolved: Resolved) -> None:
     }
     folder = Path(args.output_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(record, indent=2, default=str) + "\n", encoding="utf-8")
+    (folder / RUN_FILE).write_text(json.dumps(record, indent=2, default=str) + "\n", encoding="utf-8")
 
 
 def _version(version: Any, name: str) -> str:

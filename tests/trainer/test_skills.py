@@ -20,12 +20,12 @@ GOOD = "Look into the fridge before the shelves."
 @pytest.mark.parametrize(
     "answer",
     [
-        '{"episode_summary": "s", "episode_skill": "%s"}' % GOOD,
-        'Sure!\n```json\n{"episode_skill": "%s",}\n```\nbye' % GOOD,
-        'thinking {not json} then {"a": 1} {"episode_skill": "%s"} trailing' % GOOD,
-        "{'episode_skill': '%s', 'n': None}" % GOOD,
+        f'{{"episode_summary": "s", "episode_skill": "{GOOD}"}}',
+        f'Sure!\n```json\n{{"episode_skill": "{GOOD}",}}\n```\nbye',
+        f'thinking {{not json}} then {{"a": 1}} {{"episode_skill": "{GOOD}"}} trailing',
+        f"{{'episode_skill': '{GOOD}', 'n': None}}",
         '{"episode_skill": "Look into the fridge\nbefore the shelves."}',
-        '{"episode_skill": "%s", "list": [1, 2,],}' % GOOD,
+        f'{{"episode_skill": "{GOOD}", "list": [1, 2,],}}',
     ],
     ids=["plain", "fenced", "surrounded", "literal", "line break", "trailing commas"],
 )
@@ -43,7 +43,7 @@ def test_answers_that_models_really_write_are_read(answer: str) -> None:
         ('{"episode_skill": ["a", "b"]}', "not_a_string"),
         ('{"episode_skill": "   "}', "blank"),
         ('{"episode_skill": "too few"}', "too_short"),
-        ('{"episode_skill": "%s"}' % ("go on " * 8), "loop"),
+        ('{"episode_skill": "' + "go on " * 8 + '"}', "loop"),
         ('{"episode_skill": "cut off', "not_json"),
         ("__import__('os').system('true')", "not_json"),
         ("{" * 3000, "not_json"),

@@ -41,7 +41,7 @@ def library(tmp_path: Path) -> str:
     ids=["grpo", "seed", "seed turn layout"],
 )
 def test_training_solves_the_word_world(make_trainer: TrainerFactory, options: dict[str, Any]) -> None:
-    trainer = make_trainer(rounds=40, learning_rate=5e-3, tasks=64, panel=True, eval_repeats=8, beta=0.0, **options)
+    trainer = make_trainer(rounds=40, learning_rate=2e-3, tasks=64, panel=True, eval_repeats=8, **options)
     before = trainer.evaluate()["eval_success"]
     trainer.train()
     after = trainer.evaluate()["eval_success"]

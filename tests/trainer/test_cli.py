@@ -1,0 +1,109 @@
+"""The command line from data to report on a micro configuration, in one folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from seed_trainer.cli import main
+from seed_trainer.tiny.model import build_model
+from seed_trainer.tiny.tokenizer import build_tokenizer
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A random household model of 30,000 parameters."""
+    folder = tmp_path_factory.mktemp("household")
+    tokenizer = build_tokenizer()
+    build_model(tokenizer, width=32, layers=1, heads=2).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def smoke(model: str, folder: Path, *flags: str) -> list[str]:
+    return ["rl", "--config", "smoke_cpu", "--model_name_or_path", model, "--output_dir", str(folder), *flags]
+
+
+def test_dry_run_prints_origins_and_arithmetic(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(smoke(model, tmp_path / "run", "--dry_run", "--learning_rate", "2e-3")) == 0
+    shown = capsys.readouterr().out
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    assert "| learning_rate | 0.002 | flag |" in lines
+    assert "| opd_coef | 0.3 | config smoke_cpu |" in lines
+    assert "| opd_gate_beta | 5.0 | default (paper) |" in lines
+    assert "| episodes per round | 4 tasks x 2 = 8 |" in lines
+    assert not (tmp_path / "run").exists(), "a dry run writes nothing"
+
+
+def test_from_data_to_report(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, stage1, run = tmp_path / "data", tmp_path / "stage1", tmp_path / "run"
+    common = ["--env_profile", "compact", "--split", "compact_train", "--tasks", "3", "--repeats", "2"]
+    library = ["--library", str(tmp_path / "library.json")]
+    assert main(["data", *common, "--annotator", "rules_terse", "--output_dir", str(data), *library]) == 0
+    assert "6 examples" in capsys.readouterr().out
+    flags = ["--use_cpu", "--bf16", "false", "--gradient_checkpointing", "false", "--report_to", "none"]
+    flags += ["--max_steps", "2", "--per_device_train_batch_size", "2", "--learning_rate", "1e-3"]
+    assert main(["sft", "--data", str(data), "--model_name_or_path", model, "--output_dir", str(stage1), *flags]) == 0
+    assert main(smoke(str(stage1), run)) == 0
+    shown = capsys.readouterr().out
+    assert "95 % interval" in shown and str(run) in shown
+    steps = [
+        json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text().splitlines() if "env/success" in line
+    ]
+    assert steps == [2, 4]
+    assert json.loads((run / "run.json").read_text())["origin"]["opd_coef"] == "config smoke_cpu"
+    assert {path.name for path in run.glob("checkpoint-*")} == {"checkpoint-2", "checkpoint-4"}
+    page = tmp_path / "report.html"
+    assert main(["report", str(run), "--output", str(page)]) == 0
+    assert "<html" in page.read_text()
+
+
+def test_resume_from_the_command_line(model: str, tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert main(smoke(model, whole)) == 0
+    assert main(smoke(model, parts, "--max_steps", "2")) == 0
+    assert main(smoke(model, parts, "--resume_from_checkpoint")) == 0
+
+    def losses(folder: Path) -> list[tuple[int, float]]:
+        lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+        return [(line["step"], line["loss"]) for line in lines if "loss" in line]
+
+    assert losses(parts) == losses(whole) and len(losses(whole)) == 2
+
+
+def test_evaluation_only_method(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(smoke(model, tmp_path / "run", "--method", "vanilla")) == 0
+    assert '"eval_success"' in capsys.readouterr().out
+    assert not list((tmp_path / "run").glob("checkpoint-*"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--train_split", "compact_trian"], "Did you mean 'compact_train'"),
+        (["--env_id", "seed/ALFWrld-v0"], "ALFWorld"),
+        (["--env_profile", "compcat"], "compact"),
+        (["--env_kwargs", "{"], "is not JSON"),
+        (["--eval_tasks", "100000"], "the split lists 240"),
+        (["--train_split", "procedural_train", "--train_tasks", "0"], "set train_tasks to a number"),
+        (["--model_name_or_path", "builtin/none"], "is not shipped"),
+        (["--resume_from_checkpoint"], "no checkpoint to resume from"),
+    ],
+)
+def test_bad_input_is_one_line(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], message: str
+) -> None:
+    assert main(smoke(model, tmp_path / "run", *flags)) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("seed-train rl: ") and message in error
+
+
+def test_missing_pieces_are_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["sft", "--output_dir", str(tmp_path), "--use_cpu", "--bf16", "false"]) == 2
+    assert "set data" in capsys.readouterr().err
+    assert main(["data"]) == 2
+    assert "set output_dir" in capsys.readouterr().err
+    assert main(["rl", "--use_cpu", "--bf16", "false"]) == 2
+    assert "set output_dir" in capsys.readouterr().err

@@ -1,0 +1,206 @@
+"""Configuration: arithmetic, layers of values with their origin, presets, and errors that teach."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trl import ModelConfig
+
+from seed_trainer import schedules
+from seed_trainer.arguments import SEEDScriptArguments
+from seed_trainer.cli import UserError, main
+from seed_trainer.commands.sft import SFTArguments
+from seed_trainer.config import SEEDConfig
+from seed_trainer.options import SEEDOptions
+from seed_trainer.presets import METHODS, RECIPES
+from seed_trainer.resolve import Resolved, config_names, load_config, resolve
+from seed_trainer.sft import SEEDSFTConfig
+
+PARTS = [SEEDScriptArguments, SEEDConfig, ModelConfig]
+CPU = ["--use_cpu", "--bf16", "false"]
+
+
+def config(**options: Any) -> SEEDConfig:
+    return SEEDConfig(**{"output_dir": "x", "use_cpu": True, "bf16": False, **options})
+
+
+def resolved(*flags: str) -> Resolved:
+    return resolve([*CPU, *flags], PARTS)
+
+
+def test_defaults_are_the_papers() -> None:
+    args = config()
+    expected = {
+        "opd_coef": 0.01,
+        "opd_gate_beta": 5.0,
+        "beta": 0.01,
+        "learning_rate": 1e-6,
+        "epsilon": 0.2,
+        "num_generations": 8,
+        "rounds": 150,
+        "adv_unit": "trajectory",
+        "adv_std": "population",
+        "teacher_policy": "live",
+        "rollout_layout": "turn",
+        "loss_type": "dapo",
+        "use_bias_correction_kl": False,
+        "disable_dropout": True,
+    }
+    assert {name: getattr(args, name) for name in expected} == expected
+
+
+def test_rounds_decide_the_steps() -> None:
+    args = config(per_device_train_batch_size=16, steps_per_generation=4, rounds=10, eval_rounds=2, save_rounds=5)
+    assert (args.steps_per_round, args.max_steps, args.logging_steps) == (4, 40, 4)
+    assert (args.eval_steps, args.save_steps) == (8, 20)
+    assert config(per_device_train_batch_size=8, steps_per_generation=4, num_iterations=2).steps_per_round == 8
+    one = config(per_device_train_batch_size=8, steps_per_generation=4, gradient_accumulation_steps=8)
+    assert one.steps_per_round == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gradient_accumulation_steps": 3, "steps_per_generation": 4}, "multiples of one another"),
+        (
+            {"per_device_train_batch_size": 6, "steps_per_generation": 2},
+            "must be divisible by num_generations|multiple",
+        ),
+        ({"steps_per_generation": 3, "save_steps": 7}, "save_steps=7 must be a multiple of 3"),
+        ({"opd_gate": "gapp"}, "did you mean 'gap'"),
+        ({"opd_coef": -1.0}, "opd_coef=-1.0 must not be negative"),
+        ({"max_turn_length": 0}, "max_turn_length=0 must be at least 1"),
+        ({"skill_source": "library"}, "need skill_library=FILE.json"),
+        ({"opd_term": "jsd", "teacher_policy": "snapshot"}, "works with teacher_policy=live only"),
+        ({"adv_unit": "step", "rollout_layout": "episode"}, "need rollout_layout=turn"),
+        ({"adv_step_skill_coef": 0.1, "rollout_layout": "episode"}, "a step skill belongs to one turn"),
+    ],
+)
+def test_impossible_configurations_are_explained(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        config(**options)
+
+
+def test_filtered_sampling_warns() -> None:
+    with pytest.warns(UserWarning, match="sampling distribution"):
+        config(top_p=0.9)
+
+
+def test_gate_schedule_and_distillation_window() -> None:
+    options = SEEDOptions(opd_gate_schedule="linear", opd_gate_beta=10.0, opd_gate_beta_end=0.0)
+    assert [schedules.gate_beta(options, r, 11) for r in (0, 5, 10, 99)] == [10.0, 5.0, 0.0, 0.0]
+    options.opd_gate_schedule = "cosine"
+    assert schedules.gate_beta(options, 5, 11) == pytest.approx(5.0)
+    window = SEEDOptions(opd_start_round=2, opd_stop_round=4)
+    assert [schedules.distills(window, r) for r in range(6)] == [False, False, True, True, False, False]
+    rlsd = SEEDOptions(adv_shaping_coef=0.5, adv_shaping_rounds=100)
+    assert [schedules.shaping_weight(rlsd, r) for r in (0, 50, 100, 200)] == [0.5, 0.25, 0.0, 0.0]
+
+
+def test_later_layers_win_and_every_value_knows_its_origin(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(
+        "recipe: released/alfworld\nmethod: sdar\nskill_library: lib.json\nopd_coef: 0.3\nlearning_rate: 3e-4\n"
+    )
+    found = resolved("--config", str(path), "--learning_rate", "1e-3", "--method", "grpo")
+    script, args, _ = found.parts
+    assert (args.learning_rate, args.opd_coef, args.adv_unit, args.skill_source) == (1e-3, 0.0, "step", "library")
+    assert (script.method, script.recipe, script.env_max_steps) == ("grpo", "released/alfworld", 30)
+    origins = {name: found.origin[name] for name in ("learning_rate", "opd_coef", "adv_unit", "skill_source")}
+    assert origins == {
+        "learning_rate": "flag",
+        "opd_coef": "method grpo",
+        "adv_unit": "recipe released/alfworld",
+        "skill_source": "method sdar",
+    }
+    kept = resolved("--config", str(path), "--method", "seed").parts[1]
+    assert kept.opd_coef == 0.3 and kept.skill_source == "own", "a method leaves the numbers of the file alone"
+
+
+def test_yaml_sets_environment_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SEED_TEST_VARIABLE", raising=False)
+    path = tmp_path / "run.yaml"
+    path.write_text("env:\n  SEED_TEST_VARIABLE: 7\n")
+    load_config(str(path))
+    import os
+
+    assert os.environ.pop("SEED_TEST_VARIABLE") == "7"
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--learning_rat", "1"], "unknown field 'learning_rat' in the flags. Did you mean 'learning_rate'"),
+        (["--method", "seeed"], "--method 'seeed' is unknown.*did you mean 'seed'"),
+        (["--recipe", "released/alfwrld"], "did you mean 'released/alfworld'"),
+        (["--config", "smoke_cp"], "neither a file nor one of.*Did you mean 'smoke_cpu'"),
+        (["--num_generations", "many"], "invalid int value"),
+        (["--opd_gate", "gapp"], "invalid choice: 'gapp'"),
+        (["--config"], "--config needs a value"),
+    ],
+)
+def test_bad_flags_are_one_clear_message(flags: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        resolved(*flags)
+
+
+def test_unknown_yaml_key_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text("opd_coeff: 0.1\n")
+    with pytest.raises(UserError, match="unknown field 'opd_coeff' in config .*Did you mean 'opd_coef'"):
+        resolved("--config", str(path))
+    path.write_text("- a\n- b\n")
+    with pytest.raises(UserError, match="must hold a mapping"):
+        resolved("--config", str(path))
+    path.write_text("a: [1\n")
+    with pytest.raises(UserError, match="not valid YAML"):
+        resolved("--config", str(path))
+
+
+def test_bare_resume_flag_means_latest() -> None:
+    assert resolved("--resume_from_checkpoint", "--seed", "1").parts[1].resume_from_checkpoint == "latest"
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_methods_name_only_known_fields(name: str, tmp_path: Path) -> None:
+    known = {item.name for part in PARTS for item in dataclasses.fields(part)}
+    assert set(METHODS[name].fields) <= known
+    flags = ["--skill_library", "lib.json", "--method", name]
+    assert resolved(*flags).parts[0].method == name
+
+
+@pytest.mark.parametrize("name", sorted(RECIPES))
+def test_recipes_resolve(name: str) -> None:
+    assert resolved("--recipe", name).parts[0].recipe == name
+
+
+@pytest.mark.parametrize("name", config_names())
+def test_shipped_configurations_resolve(name: str) -> None:
+    values = load_config(name)
+    rl = {item.name for part in PARTS for item in dataclasses.fields(part)} | {"recipe", "method"}
+    sft = {item.name for part in (SFTArguments, SEEDSFTConfig, ModelConfig) for item in dataclasses.fields(part)}
+    assert set(values) <= rl or set(values) <= sft, set(values) - rl
+
+
+def test_help_is_quick_and_imports_no_torch() -> None:
+    code = (
+        "import sys; from seed_trainer.cli import main; main(['--help']); main(['rl', '--help']); "
+        "assert not {'torch', 'transformers', 'trl'} & set(sys.modules), sorted(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert "--opd_coef (0.01)" in done.stdout and "seed-train COMMAND" in done.stdout
+
+
+def test_importing_the_package_imports_no_torch() -> None:
+    code = "import sys, seed_trainer; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
+
+
+def test_unknown_command_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rll"]) == 2
+    assert "Did you mean 'rl'" in capsys.readouterr().err
