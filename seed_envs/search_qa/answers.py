@@ -101,13 +101,13 @@ def token_f1(answer: str, golds: Sequence[str]) -> float:
 
 
 def contains_answer(passage: str, normalised_golds: Sequence[str]) -> bool:
-    """Whether the normalised passage contains one of the golds, which must be normalised and not empty."""
+    """Whether the normalised passage has one of the golds as whole words; golds must be normalised and not empty."""
     stripped = _stripped(passage)
     # Dropping articles and blanks adds no word, so a gold's longest word must be in the text already.
     if not any(max(gold.split(), key=len) in stripped for gold in normalised_golds):
         return False
-    text = " ".join(_ARTICLES.sub(" ", stripped).split())
-    return any(gold in text for gold in normalised_golds)
+    text = f" {' '.join(_ARTICLES.sub(' ', stripped).split())} "
+    return any(f" {gold} " in text for gold in normalised_golds)
 
 
 def lenient_form(text: str) -> str:

@@ -155,7 +155,7 @@ def test_golds_that_normalise_to_nothing():
 def test_answers_in_passages_agree_with_plain_normalisation():
     passage = 'The "U.S.A." and a Velk-River; the  old   mill'
     for gold in ("usa", "velkriver", "old mill", "and velkriver", "mill old", "us"):
-        assert contains_answer(passage, [gold]) == (gold in normalise(passage))
+        assert contains_answer(passage, [gold]) == (f" {gold} " in f" {normalise(passage)} ")
 
 
 GOOD = [Turn("<think>a</think><search>q</search>", "\n\n<information>x</information>\n\n")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from seed_envs.search_qa.retrievers.base import Capabilities, Hit, Retriever
+from seed_envs.search_qa.retrievers.base import Capabilities, Hit, Retriever, check_k
 from seed_envs.search_qa.retrievers.forks import PerProcessLock
 
 
@@ -50,6 +50,7 @@ class CachedRetriever:
 
     def search(self, queries: Sequence[str], k: int, deadline: float | None = None) -> list[list[Hit]]:
         """See `Retriever.search`; queries that miss go to the engine in one call, without repeats."""
+        check_k(k)
         keys = [self._key(query) for query in queries]
         found: dict[str, list[Hit]] = {}
         missing: dict[str, str] = {}
