@@ -90,7 +90,7 @@ def _steps(env: WebShopEnv, where: str) -> list[SpeedRow]:
                 original=QUOTED_STEPS,
                 unit="steps/s",
                 original_name=ORIGINAL,
-                how="CPU time (time.process_time), best of 3, episodes of some 11 steps with resets, product pages warm",
+                how="CPU time (time.process_time), best of 3, 11-step episodes with resets, product pages warm",
                 note=QUOTED_NOTE,
             )
         )

@@ -27,6 +27,10 @@ class SiteServer:
 
             protocol_version = "HTTP/1.1"
 
+            def version_string(self) -> str:
+                """Names the shop, not the software."""
+                return "WebShop"
+
             def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
                 """Writes no line."""
 
