@@ -222,7 +222,7 @@ class _Connection(asyncio.Protocol):
         body = bytes(self._buffer[end + 4 : end + 4 + length])
         del self._buffer[: end + 4 + length]
         self._busy, self._continued = True, False
-        asyncio.get_running_loop().create_task(self._handle(method, path, headers, body))
+        self._task = asyncio.get_running_loop().create_task(self._handle(method, path, headers, body))
 
     async def _handle(self, method: str, path: str, headers: dict[str, str], body: bytes) -> None:
         started = time.perf_counter()

@@ -1,0 +1,307 @@
+"""The retrieval server: Search-R1's API without its faults, limits, batching, deadlines, orderly stop."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import gymnasium as gym
+import pytest
+from search_qa_samples import FixedRetriever
+
+from seed_envs.search_qa.__main__ import main
+from seed_envs.search_qa.knowledge.library import open_library
+from seed_envs.search_qa.retrievers.base import Hit, RetrievalUnavailable
+from seed_envs.search_qa.retrievers.bm25 import BM25Retriever
+from seed_envs.search_qa.retrievers.http import HttpRetriever
+from seed_envs.search_qa.server import RetrievalServer, ServerOptions
+from seed_envs.search_qa.server_api import ApiError, parse_request
+
+HITS = [Hit(str(n), f"T{n}", f"text {n}", 9.0 - n) for n in range(9)]
+
+
+@contextmanager
+def running(retriever, wait=True, **options):
+    """A server in a thread with an event loop of its own; yields (port, server)."""
+    server = RetrievalServer(retriever, ServerOptions(port=0, **options), 9, "test")
+    loop = asyncio.new_event_loop()
+    tasks: list[asyncio.Task] = []
+    started = threading.Event()
+
+    async def begin():
+        await server.start()
+        while wait and not server.ready:
+            await asyncio.sleep(0.005)
+        started.set()
+
+    def run():
+        asyncio.set_event_loop(loop)
+        tasks.append(loop.create_task(begin()))
+        loop.run_forever()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    assert started.wait(10)
+    try:
+        yield server.port, server
+    finally:
+        asyncio.run_coroutine_threadsafe(server.stop(), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+
+
+def ask(port, payload, path="/retrieve", method="POST", headers=None):
+    """One request; returns status, decoded body, headers."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    connection.request(method, path, body if method == "POST" else None, headers or {})
+    answer = connection.getresponse()
+    data = answer.read()
+    connection.close()
+    return answer.status, json.loads(data) if data[:1] in (b"{", b"[") else data, answer.headers
+
+
+@pytest.fixture(scope="module")
+def port():
+    with running(FixedRetriever(HITS)) as (port, _):
+        yield port
+
+
+def test_scores_and_documents(port):
+    status, answer, _ = ask(port, {"queries": ["a", "b"], "topk": 2, "return_scores": True})
+    assert status == 200
+    assert answer["result"][0] == answer["result"][1]
+    assert answer["result"][0][0] == {
+        "document": {"id": "0", "title": "T0", "text": "text 0", "contents": '"T0"\ntext 0'},
+        "score": 9.0,
+    }
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 64])
+def test_without_scores_every_query_gets_its_list_of_bare_documents(port, count):
+    status, answer, _ = ask(port, {"queries": ["q"] * count, "topk": 2})
+    assert status == 200
+    assert [len(found) for found in answer["result"]] == [2] * count
+    assert answer["result"][0][0]["contents"] == '"T0"\ntext 0'
+
+
+def test_odd_but_accepted_requests(port):
+    assert ask(port, {"queries": []})[:2] == (200, {"result": []})
+    assert len(ask(port, {"query": "one"})[1]["result"][0]) == 3
+    for topk in (0, None):
+        assert len(ask(port, {"queries": ["q"], "topk": topk})[1]["result"][0]) == 3
+    assert len(ask(port, {"queries": ["q"], "topk": "5", "extra": 1})[1]["result"][0]) == 5
+
+
+@pytest.mark.parametrize(
+    ("payload", "status", "code"),
+    [
+        (b"{", 400, "bad_json"),
+        (b"\xff\xfe", 400, "bad_json"),
+        (b"[" * 100_000, 400, "bad_json"),
+        ([1], 422, "schema"),
+        ({}, 422, "schema"),
+        ({"queries": "q"}, 422, "schema"),
+        ({"queries": [1]}, 422, "schema"),
+        ({"queries": ["q"], "topk": -1}, 422, "schema"),
+        ({"queries": ["q"], "topk": 101}, 422, "schema"),
+        ({"queries": ["q"], "topk": 1.5}, 422, "schema"),
+        ({"queries": ["q"], "topk": True}, 422, "schema"),
+        ({"queries": ["q"], "topk": [1]}, 422, "schema"),
+        ({"queries": ["q"], "return_scores": "maybe"}, 422, "schema"),
+        ({"queries": ["q"], "return_scores": {}}, 422, "schema"),
+        ({"queries": ["q"] * 1025}, 413, "too_many_queries"),
+        ({"queries": ["q" * 4097]}, 413, "query_too_long"),
+    ],
+)
+def test_faulty_requests_have_their_status(port, payload, status, code):
+    found, answer, _ = ask(port, payload)
+    assert (found, answer["error"]["code"]) == (status, code)
+
+
+def test_paths_and_methods(port):
+    assert ask(port, {}, "/nothing")[0] == 404
+    assert ask(port, b"", "/retrieve", "GET")[0] == 405
+    assert ask(port, b"", "/health?x=1", "GET")[1]["status"] == "ok"
+    status, text, _ = ask(port, b"", "/metrics", "GET")
+    assert status == 200
+    assert b'searchqa_requests_total{status="200"}' in text
+
+
+def raw(port, data):
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(data)
+        received = b""
+        while chunk := connection.recv(65536):
+            received += chunk
+        return received
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"POST /retrieve HTTP/1.1\r\n\r\n", b"411"),
+        (b"POST /retrieve HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"411"),
+        (b"POST /retrieve HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"400"),
+        (b"POST /retrieve HTTP/1.1\r\nContent-Length: 2000000\r\n\r\n", b"413"),
+        (b"nonsense\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nbroken header\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nX: " + b"y" * 20_000, b"431"),
+    ],
+)
+def test_broken_http_is_answered_and_closed(port, data, status):
+    assert raw(port, data).startswith(b"HTTP/1.1 " + status)
+
+
+def test_kept_and_pipelined_connections(port):
+    body = b'{"queries": ["q"], "topk": 1}'
+    one = b"POST /retrieve HTTP/1.1\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    last = one.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
+    assert raw(port, one + one + last).count(b"HTTP/1.1 200 OK") == 3
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(b"POST /retrieve HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body))
+        assert connection.recv(100).startswith(b"HTTP/1.1 100")
+        connection.sendall(body)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+def test_fastapi_style_errors():
+    with running(FixedRetriever(HITS), fastapi_errors=True) as (port, _):
+        assert "detail" in ask(port, {"queries": 1})[1]
+
+
+def test_loading_is_503_and_health_says_so():
+    opened = threading.Event()
+    with running(FixedRetriever(HITS, lambda: opened.wait(5)), wait=False) as (port, _):
+        assert ask(port, {"queries": ["q"]})[0] == 503
+        assert ask(port, b"", "/health", "GET")[1]["status"] == "loading"
+        opened.set()
+
+
+def slow_after_loading(seconds):
+    calls = []
+
+    def wait():
+        calls.append(1)
+        if len(calls) > 1:
+            time.sleep(seconds)
+
+    return wait
+
+
+def test_deadlines_and_a_full_queue():
+    with running(FixedRetriever(HITS, slow_after_loading(0.6)), max_waiting=2) as (port, _):
+        started = time.monotonic()
+        status, answer, _ = ask(port, {"queries": ["q"]}, headers={"X-Deadline-Ms": "100"})
+        assert (status, answer["error"]["code"]) == (504, "deadline")
+        assert time.monotonic() - started < 0.4
+        status, _, headers = ask(port, {"queries": ["q"] * 3})
+        assert (status, headers["Retry-After"]) == (429, "1")
+
+
+def test_engine_faults_are_503_and_unknown_ones_hide_their_text():
+    def raising(error):
+        calls = []
+
+        def fail():
+            calls.append(1)
+            if len(calls) > 1:
+                raise error
+
+        return fail
+
+    with running(FixedRetriever(HITS, raising(RetrievalUnavailable("engine gone")))) as (port, _):
+        assert ask(port, {"queries": ["q"]})[0] == 503
+    with running(FixedRetriever(HITS, raising(KeyError("password")))) as (port, _):
+        status, answer, _ = ask(port, {"queries": ["q"]})
+        assert status == 500
+        assert "password" not in str(answer)
+
+
+def test_concurrent_requests_are_batched():
+    retriever = FixedRetriever(HITS, slow_after_loading(0.1))
+    with running(retriever) as (port, _):
+        threads = [threading.Thread(target=ask, args=(port, {"queries": [f"q{n}"]})) for n in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+    sizes = [len(call) for call in retriever.calls[1:]]
+    assert sum(sizes) == 12
+    assert len(sizes) < 8
+
+
+def test_tokens_guard_servers_beyond_loopback():
+    with pytest.raises(ValueError, match="needs a token"):
+        ServerOptions(host="0.0.0.0")
+    with running(FixedRetriever(HITS), token="secret") as (port, _):
+        assert ask(port, {"queries": ["q"]})[0] == 401
+        assert ask(port, {"queries": ["q"]}, headers={"Authorization": "Bearer wrong"})[0] == 401
+        hits = HttpRetriever(f"http://127.0.0.1:{port}", token="secret").search(["q"], 3)
+        assert len(hits[0]) == 3
+
+
+def test_too_many_connections_are_refused():
+    with running(FixedRetriever(HITS), max_connections=2) as (port, _):
+        kept = [socket.create_connection(("127.0.0.1", port)) for _ in range(2)]
+        time.sleep(0.1)
+        assert raw(port, b"").startswith(b"HTTP/1.1 503")
+        for connection in kept:
+            connection.close()
+
+
+def test_our_environment_plays_over_our_server():
+    corpus = open_library("tiny", 0).corpus
+    direct = gym.make("seed/SearchQA-v0", collection="tiny", split="test")
+    with running(BM25Retriever(corpus)) as (port, server):
+        remote = gym.make("seed/SearchQA-v0", collection="tiny", split="test", retriever=f"http://127.0.0.1:{port}")
+        for task_id in direct.unwrapped.task_ids("test"):
+            for env in (direct, remote):
+                env.reset(options={"task_id": task_id})
+            ended = False
+            while not ended:
+                action = remote.unwrapped.oracle_action()
+                one, two = direct.step(action), remote.step(action)
+                assert one[:4] == two[:4]
+                ended = one[2] or one[3]
+            assert two[4]["success"]
+        fingerprint = HttpRetriever(f"http://127.0.0.1:{port}").server_fingerprint()
+        assert fingerprint == server.retriever.fingerprint
+
+
+def test_the_command_serves_and_stops_on_sigterm():
+    command = [sys.executable, "-m", "seed_envs.search_qa", "serve", "--collection", "tiny", "--port", "0"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        line = process.stdout.readline()
+        assert re.fullmatch(r"serving 305 passages at http://127\.0\.0\.1:\d+\n", line)
+        retriever = HttpRetriever(line.split()[-1])
+        assert retriever.search(["capital of Grourundia"], 1)[0][0].title == "Grourundia"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=10) == 0
+
+
+def test_commands_report_errors_and_build_indices(capsys, tmp_path):
+    assert main(["serve", "--host", "0.0.0.0", "--collection", "tiny"]) == 2
+    assert "needs a token" in capsys.readouterr().err
+    assert main(["index", "--collection", "tiny", "--retriever", f"bm25:{tmp_path}/i", "--option", "k1=1.2"]) == 0
+    assert "305 passages are indexed" in capsys.readouterr().out
+    assert main(["index", "--collection", "tiny", "--option", "broken"]) == 2
+    assert main(["manifests", "--size", "tiny", "--output", str(tmp_path)]) == 0
+    assert len(list(tmp_path.glob("generated-tiny-0-*.txt"))) == 3
+
+
+def test_parsing_never_raises_anything_else():
+    for body in (b"null", b"1", b'"x"', b'{"queries": null}', b'{"query": []}', b'{"queries": [null]}', b"\x00", b""):
+        with pytest.raises(ApiError):
+            parse_request(body)
