@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -68,10 +68,11 @@ def chart(title: str, lines: Sequence[Line], unit: bool, xlabel: str = "rounds")
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{py(value):.1f}" y2="{py(value):.1f}"/>')
         label = f"{value:.0%}" if unit else _number(value)
         parts.append(f'<text class="tick" x="{LEFT - 6}" y="{py(value) + 4:.1f}" text-anchor="end">{label}</text>')
-    for value in ticks(x_low, x_high):
-        parts.append(
-            f'<text class="tick" x="{px(value):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{_number(value)}</text>'
-        )
+    base = HEIGHT - BOTTOM + 16
+    parts += [
+        f'<text class="tick" x="{px(value):.1f}" y="{base}" text-anchor="middle">{_number(value)}</text>'
+        for value in ticks(x_low, x_high)
+    ]
     parts.append(
         f'<text class="tick" x="{(LEFT + WIDTH) / 2:.0f}" y="{HEIGHT - 6}" text-anchor="middle">{xlabel}</text>'
     )
@@ -80,7 +81,7 @@ def chart(title: str, lines: Sequence[Line], unit: bool, xlabel: str = "rounds")
     return "".join([*parts, "</svg>"])
 
 
-def _draw(line: Line, px, py) -> list[str]:  # type: ignore[no-untyped-def]
+def _draw(line: Line, px: Callable[[float], float], py: Callable[[float], float]) -> list[str]:
     colour, dash = COLOURS[line.style % len(COLOURS)], DASHES[line.style % len(DASHES)]
     upper = [f"{px(x):.1f},{py(y + half):.1f}" for x, y, half in line.points]
     lower = [f"{px(x):.1f},{py(y - half):.1f}" for x, y, half in reversed(line.points)]
