@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections import deque
 from pathlib import Path
@@ -114,6 +115,13 @@ def test_a_hopeless_search_for_a_level_ends(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("seed_envs.vision.sokoban.generator.MAX_ATTEMPTS", 50)
     with pytest.raises(GenerationFailed, match="50 rooms"):
         generate(np.random.default_rng(0), Difficulty(4, 4, 1, 90, 99))
+
+
+def test_rooms_too_large_to_search_end_in_advice_not_in_a_long_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    small_budget = functools.partial(StateTable, max_states=100)
+    monkeypatch.setattr("seed_envs.vision.sokoban.generator.StateTable", small_budget)
+    with pytest.raises(GenerationFailed, match="boxoban"):
+        generate(np.random.default_rng(0), Difficulty(10, 10, 3, 10, 40))
 
 
 def test_the_table_refuses_rooms_beyond_its_budget() -> None:

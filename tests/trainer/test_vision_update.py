@@ -105,6 +105,24 @@ def test_one_tile_is_one_token_and_cards_are_not_resampled(processor: ImageProce
     assert int(encoded["image_grid_thw"].prod()) // 4 == tokens
 
 
+@pytest.mark.parametrize(("env_id", "image_tokens"), list(zip(ENV_IDS, (36, 121, 121), strict=True)))
+def test_paper_prompts_fit_1024_tokens_of_the_backbone(data_dir: Path, env_id: str, image_tokens: int) -> None:
+    folders = sorted((data_dir / "tokenizers").glob("*2.5*"))
+    if not folders:
+        pytest.skip("the Qwen2.5 tokenizer is not among the real data")
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(folders[0] / "tokenizer.json"))
+    env = seed_envs.make_agent_env(env_id, "paper")
+    observation, info = env.reset(seed=0)
+    longest = len(tokenizer(observation["text"])["input_ids"])
+    for _ in range(5):
+        observation, _, _, _, info = env.step("<image>" * 400)
+        longest = max(longest, len(tokenizer(observation["text"])["input_ids"]))
+        skilled = info["turn"]
+    with_skill = get_profile(env_id, "paper").template.render(skilled, "Plan before you push or play. " * 30)
+    assert longest + image_tokens < 700
+    assert len(tokenizer(with_skill)["input_ids"]) + image_tokens < 1024
+
+
 @pytest.mark.parametrize("env_id", ENV_IDS)
 def test_one_update_with_pictures_changes_language_and_vision_weights(
     env_id: str, processor: ImageProcessor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,17 +11,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from seed_envs.errors import SeedEnvsError
 from seed_envs.vision.sokoban.levels import TARGET, Level, room_digest
 from seed_envs.vision.sokoban.solver import StateBudgetExceeded, StateTable, box_cells
 from seed_envs.vision.sokoban.topology import walk, walk_length
 
-MAX_ATTEMPTS = 100_000
+MAX_ATTEMPTS = 50_000
+MAX_TOO_LARGE = 30
 MAX_TABLE_CELLS = 144
 SPLIT_SHARES = (("train", 0, 204), ("validation", 204, 230), ("test", 230, 256))
 """Rooms belong to the split whose range holds the first byte of their digest (about 80, 10 and 10 %)."""
 
 
-class GenerationFailed(ValueError):
+class GenerationFailed(SeedEnvsError, ValueError):
     """No room of the wanted kind was found; the message names the settings."""
 
 
@@ -95,10 +97,11 @@ def generate(rng: np.random.Generator, kind: Difficulty, split: str | None = Non
         split: Only rooms of this split; None takes any.
 
     Raises:
-        GenerationFailed: If ``MAX_ATTEMPTS`` rooms held no such level.
+        GenerationFailed: If ``MAX_ATTEMPTS`` rooms held no such level, or ``MAX_TOO_LARGE`` of them had more
+            positions than are searched.
     """
     height, width = kind.height, kind.width
-    steps = walk_length(height, width)
+    steps, too_large = walk_length(height, width), 0
     for _ in range(MAX_ATTEMPTS):
         room = walk(rng, height, width, steps)
         if not place_targets(rng, room, kind.boxes):
@@ -108,7 +111,13 @@ def generate(rng: np.random.Generator, kind: Difficulty, split: str | None = Non
             continue
         try:
             table = StateTable(height, width, fixed)
-        except StateBudgetExceeded:
+        except StateBudgetExceeded as error:
+            too_large += 1
+            if too_large == MAX_TOO_LARGE:
+                raise GenerationFailed(
+                    f"{height}x{width} rooms with {kind.boxes} boxes have {error}; take a smaller size, fewer boxes, "
+                    "or levels from files (levels='boxoban')"
+                ) from error
             continue
         starts = table.starts(kind.min_steps, kind.max_steps)
         if not starts:
