@@ -48,7 +48,9 @@ class Director:
             if wanted:
                 return self._keep(rng.choice(wanted))
         verbs = sorted({command.split(" ")[0] for command in admissible} - {"help", "inventory"})
-        verb = rng.choice(verbs) if rng.random() < 0.97 else rng.choice(["help", "inventory"])
+        verb = rng.choice(
+            verbs if rng.random() < 0.97 else [word for word in ("help", "inventory") if word in admissible]
+        )
         return self._keep(rng.choice([command for command in admissible if command.split(" ")[0] == verb]))
 
     def _keep(self, command: str) -> str:
