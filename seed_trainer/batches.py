@@ -39,6 +39,7 @@ class Row:
         images: Images of the prompt, or None.
         tokens: The token records behind the row.
         teacher_prompt_ids: Prompt with the skill spliced in, or None without a teacher.
+        step_teacher_prompt_ids: Prompt with the skill of this very step, or None where it is not a critical step.
         filler: A copy that only completes the batch; its mask is 0.
     """
 
@@ -156,6 +157,16 @@ def add_teacher_prompts(
         if row.episode not in too_long:
             row.teacher_prompt_ids = ids
     return too_long
+
+
+def add_step_teacher_prompts(
+    rows: Sequence[Row], step_skills: Sequence[dict[int, str]], profile: Profile, encoder: ChatEncoder
+) -> None:
+    """Give rows of critical steps (``turn`` layout) a second teacher prompt with the skill of that step."""
+    wanted = [row for row in rows if row.step in step_skills[row.episode]]
+    messages = [teacher_messages(row, profile, step_skills[row.episode][row.step]) for row in wanted]
+    for row, ids in zip(wanted, encoder.prompts(messages), strict=True):
+        row.step_teacher_prompt_ids = ids
 
 
 def filler_target(row_counts: Sequence[int], steps_per_generation: int, group_size: int) -> int:

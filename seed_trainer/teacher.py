@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seed_trainer.batches import Row, pad_left, pad_right
+from seed_trainer.batches import Row, pad_left
 
 IMAGE_KEYS = (
     "pixel_values",
@@ -43,6 +43,17 @@ def teacher_columns(
         "teacher_prompt_ids": ids.to(device),
         "teacher_prompt_mask": mask.to(device),
         "opd_mask": opd.to(device),
+    }
+
+
+def step_columns(rows: list[Row], pad_token_id: int, multiple: int | None, device: torch.device) -> dict[str, Tensor]:
+    """Return the prompts of critical-step skills and ``step_mask`` (B,), 1 on rows that have one."""
+    ids, mask = pad_left([row.step_teacher_prompt_ids or row.prompt_ids for row in rows], pad_token_id, multiple)
+    chosen = torch.tensor([float(row.step_teacher_prompt_ids is not None and not row.filler) for row in rows])
+    return {
+        "step_teacher_prompt_ids": ids.to(device),
+        "step_teacher_prompt_mask": mask.to(device),
+        "step_mask": chosen.to(device),
     }
 
 
@@ -98,8 +109,3 @@ def loss_mask(batch: dict[str, Any]) -> Tensor:
     """Return the mask of policy tokens, shape (B, T)."""
     mask: Tensor = batch["completion_mask"]
     return mask * batch["tool_mask"] if "tool_mask" in batch else mask
-
-
-def token_mask(rows: list[Row], flags: list[list[int]], width: int, device: torch.device) -> Tensor:
-    """Return per-token flags of rows, right-padded to (B, width)."""
-    return pad_right([flag for flag, _ in zip(flags, rows, strict=True)], width, torch.float32).to(device)

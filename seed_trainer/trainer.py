@@ -32,7 +32,15 @@ from trl.models.utils import disable_gradient_checkpointing, unwrap_model_for_ge
 from seed_envs.profiles import Profile
 from seed_envs.trajectory import Trajectory
 from seed_trainer import losses, measures, schedules
-from seed_trainer.batches import add_teacher_prompts, aggregate_like, build_rows, filler_target, pad_right, with_fillers
+from seed_trainer.batches import (
+    add_step_teacher_prompts,
+    add_teacher_prompts,
+    aggregate_like,
+    build_rows,
+    filler_target,
+    pad_right,
+    with_fillers,
+)
 from seed_trainer.callbacks import RunFiles, SuccessProgress
 from seed_trainer.clock import Clock
 from seed_trainer.config import SEEDConfig
@@ -53,7 +61,14 @@ from seed_trainer.skills.prompts import get_analyzer, opposite, outcome_of
 from seed_trainer.skills.sources import SkillContext, SkillMemory, assign_skills
 from seed_trainer.snapshots import WeightHistory
 from seed_trainer.staleness import log_staleness
-from seed_trainer.teacher import completion_logits, loss_mask, student_inputs, teacher_columns, teacher_inputs
+from seed_trainer.teacher import (
+    completion_logits,
+    loss_mask,
+    step_columns,
+    student_inputs,
+    teacher_columns,
+    teacher_inputs,
+)
 from seed_trainer.token_kinds import token_flags
 
 RETURN_NAME = "episode_return"
@@ -221,6 +236,9 @@ class SEEDTrainer(GRPOTrainer):
         limit = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
         for episode in add_teacher_prompts(block.rows, texts, self.profile, self.encoder, limit):
             block.skills[episode].reason = "overflow"
+        if self.args.adv_step_skill_coef:
+            steps = [skill.step_skills if skill.valid else {} for skill in block.skills]
+            add_step_teacher_prompts(block.rows, steps, self.profile, self.encoder)
 
     def _filler_target(self, rows: int) -> int:
         counts = self.accelerator.gather(torch.tensor([rows], device=self.accelerator.device)).tolist()
@@ -256,10 +274,10 @@ class SEEDTrainer(GRPOTrainer):
         if args.teacher_policy == "snapshot" or args.adv_shaping != "none":
             columns["teacher_logps"] = self._teach(self.model, {**batch, **columns}, chunks=args.steps_per_generation)
         if args.adv_shaping != "none":
-            columns["advantages"] = self._shaped_advantages(batch, columns, mask)
+            columns["advantages"] = self._shaped_advantages(block, batch, columns, mask)
         return columns
 
-    def _shaped_advantages(self, batch: dict[str, Any], columns: dict[str, Any], mask: Tensor) -> Tensor:
+    def _shaped_advantages(self, block: Block, batch: dict[str, Any], columns: dict[str, Any], mask: Tensor) -> Tensor:
         """Return advantages (B, T) shaped by the teacher's shift (RLSD, OPID)."""
         old = batch.get("old_per_token_logps")
         if old is None:
@@ -269,7 +287,15 @@ class SEEDTrainer(GRPOTrainer):
         weight = schedules.shaping_weight(self.args, self.round_index)
         if self.args.adv_shaping == "rlsd":
             return losses.rlsd_advantages_BT(advantages, shift, weight)
-        return losses.opid_advantages_BT(advantages, shift, weight)
+        if not self.args.adv_step_skill_coef:
+            return losses.opid_advantages_BT(advantages, shift, weight)
+        step = step_columns(block.rows, self._tokenizer.pad_token_id, self.pad_to_multiple_of, old.device)
+        inputs = teacher_inputs({**batch, **step}, self._image_pad_token_id, prefix="step_teacher")
+        step_shift = self._score_chunks(self.model, inputs, self.args.steps_per_generation) - old
+        step_mask = mask * step["step_mask"][:, None]
+        return losses.opid_advantages_BT(
+            advantages, shift, weight, step_shift, self.args.adv_step_skill_coef, step_mask
+        )
 
     def _record(self, block: Block, batch: dict[str, Any]) -> None:
         measures.log_round(self, block)

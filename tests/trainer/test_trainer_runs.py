@@ -257,3 +257,35 @@ def test_every_logged_metric_of_ours_is_explained(make_trainer: TrainerFactory) 
             if f"stale/gate_gap/{age}" in line:
                 assert line[f"stale/gate_gap/{age}"] <= line[f"stale/bound/{age}"] + 1e-9
                 assert line[f"stale/violations/{age}"] == 0.0
+
+
+def test_opid_step_skills_move_only_the_tokens_of_their_step(make_trainer: TrainerFactory) -> None:
+    from seed_trainer.rounds import Block
+    from seed_trainer.skills.parsing import HindsightSkill
+
+    options: dict[str, Any] = {"rollout_layout": "turn", "adv_shaping": "opid", "opd_coef": 0.0}
+    trainer = make_trainer(adv_shaping_coef=0.0, adv_step_skill_coef=1.0, **options)
+
+    def critical_first_step(block: Block) -> list[HindsightSkill]:
+        return [HindsightSkill("gold", step_skills={0: "gold gold"}) for _ in block.episodes]
+
+    trainer._write_skills = critical_first_step  # type: ignore[method-assign]
+    trainer.model.train()
+    batch = trainer._generate_and_score_completions([{"task_id": word} for word in WORDS for _ in range(4)])
+    spread = batch["advantages"].max(1).values - batch["advantages"].min(1).values
+    rows = [len(ids[mask.bool()]) for ids, mask in zip(batch["prompt_ids"], batch["prompt_mask"], strict=True)]
+    opening = torch.tensor([length == min(rows) for length in rows]) & (
+        (batch["completion_mask"] * batch["tool_mask"]).sum(1) > 0
+    )
+    assert (spread[opening] > 0).all() and (spread[~opening] == 0).all() and opening.sum() == 16
+
+
+def test_alignment_is_measured_by_branching(make_trainer: TrainerFactory) -> None:
+    from seed_envs.tasks import TaskSpec
+    from seed_trainer.branching import measure_alignment
+
+    trainer = make_trainer(opd_coef=0.3)
+    result = measure_alignment(trainer, [TaskSpec(word) for word in WORDS * 2], responses=2, continuations=2, seed=1)
+    again = measure_alignment(trainer, [TaskSpec(word) for word in WORDS * 2], responses=2, continuations=2, seed=1)
+    assert result == again and result.states == 8
+    assert 0.0 < result.mean_gate < 1.0 and result.low <= result.covariance <= result.high

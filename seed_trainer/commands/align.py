@@ -1,0 +1,66 @@
+"""``seed-train align``: measure value alignment (Eq. 8) of a saved policy under a configuration of ``rl``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from seed_trainer.arguments import SEEDScriptArguments
+from seed_trainer.cli import UserError
+from seed_trainer.options import option
+from seed_trainer.resolve import resolve
+
+OUTPUT_FILE = "alignment.json"
+
+
+@dataclass
+class AlignArguments:
+    """Size of the measurement: states x responses x continuations episodes are played."""
+
+    states: int = option(32, "Number of states S.")
+    responses: int = option(4, "Sampled responses per state, K.")
+    continuations: int = option(4, "Continuations per response, M.")
+    align_seed: int = option(0, "Seed of states and samples.")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and write ``alignment.json`` into the output folder."""
+    from trl import ModelConfig
+
+    from seed_trainer.branching import measure_alignment
+    from seed_trainer.commands.rl import build_trainer, datasets, environment
+    from seed_trainer.config import SEEDConfig
+    from seed_trainer.evaluation import panel_tasks
+    from seed_trainer.tasks import spread
+
+    parts = [SEEDScriptArguments, SEEDConfig, ModelConfig, AlignArguments]
+    resolved = resolve(argv, parts, "Measure value alignment.")
+    align = resolved.parts.pop()
+    script, args, _ = resolved.parts
+    if not args.output_dir or args.output_dir == "trainer_output":
+        raise UserError("set output_dir: --output_dir runs/NAME")
+    if align.responses < 2 or align.continuations < 2:
+        raise UserError("responses and continuations must be at least 2: the estimate is cross-fitted")
+    if script.cpu_threads > 0:
+        import torch
+
+        torch.set_num_threads(script.cpu_threads)
+    make_env, profile = environment(script)
+    train, panel = datasets(script, make_env)
+    source = panel if panel is not None else train
+    trainer = build_trainer(resolved, make_env, profile, train, panel)
+    rows = [source[int(index)] for index in spread([str(i) for i in range(len(source))], align.states)]
+    result = measure_alignment(trainer, panel_tasks(rows, 1), align.responses, align.continuations, align.align_seed)
+    trainer.player.close()
+    record = {**dataclasses.asdict(result), **dataclasses.asdict(align), "model": resolved.parts[2].model_name_or_path}
+    path = Path(args.output_dir) / OUTPUT_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    print(
+        f"Cov(Q, w) {result.covariance:+.4f} [{result.low:+.4f}, {result.high:+.4f}] over {result.states} states, "
+        f"gain {result.gain:+.4f}, mean gate {result.mean_gate:.3f}; same-sample estimate {result.naive:+.4f}\n{path}"
+    )
+    return 0

@@ -1,0 +1,86 @@
+"""``seed-train inspect``: the texts of a configuration, without a model: student, teacher, analyzer, answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from seed_trainer.arguments import EnvArguments
+from seed_trainer.cli import UserError
+from seed_trainer.options import option
+from seed_trainer.resolve import resolve
+
+
+@dataclass
+class InspectArguments(EnvArguments):
+    """What to look at."""
+
+    task_id: str = option("", "Task to play; empty lets the environment choose with seed.")
+    split: str = option("", "Split to choose from.")
+    turn: int = option(1, "Turn whose prompts are shown.")
+    skill: str = option("", "Skill to splice in; empty asks the environment's annotator.")
+    analyzer: str = option("auto", "How the policy is asked: auto, json, json_skill_only, json_steps or turn.")
+    seed: int = option(0, "Seed of the environment.")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command: the oracle plays one episode, whose texts are printed."""
+    args = resolve(argv, [InspectArguments], "Show the texts of a configuration.").parts[0]
+    for title, text in sections(args):
+        print(f"===== {title}\n{text}\n")
+    return 0
+
+
+def sections(args: InspectArguments) -> list[tuple[str, str]]:
+    """Return titles and texts.
+
+    Raises:
+        UserError: For unknown names, or a turn the episode does not have.
+    """
+    from seed_envs.chat import build_messages
+    from seed_envs.errors import SeedEnvsError
+    from seed_envs.registration import find_row, load_attribute
+    from seed_envs.tasks import TaskSpec
+    from seed_trainer.commands.rl import environment
+    from seed_trainer.play import EpisodePlayer
+    from seed_trainer.skills.analyzer import analysis_messages
+    from seed_trainer.skills.prompts import get_analyzer, outcome_of, training_answer
+    from seed_trainer.stage1.collect import oracle_policy
+
+    make_env, profile = environment(args)
+    player = EpisodePlayer(make_env, args.env_id, profile, max_concurrent=1)
+    try:
+        analyzer = get_analyzer(args.analyzer, profile.style)
+        task = TaskSpec(args.task_id or None, args.split or None, args.seed)
+        (episode,) = player.play([task], oracle_policy(profile))
+    except (SeedEnvsError, ValueError) as error:
+        raise UserError(str(error)) from None
+    finally:
+        player.close()
+    if episode.error is not None:
+        raise UserError(f"the episode could not be played: {episode.error.message}")
+    if not 0 <= args.turn < episode.num_steps:
+        raise UserError(f"turn={args.turn}, but the oracle's episode has {episode.num_steps} turns (0-based)")
+    skill = args.skill or load_attribute(find_row(args.env_id).annotator)(episode)
+    turns = [step.context for step in episode.steps[: args.turn + 1]]
+    replies = [step.reply for step in episode.steps[: args.turn]]
+    outcome = outcome_of(episode)
+    return [
+        ("task", f"{episode.task_id} ({episode.task_type}): {episode.goal}"),
+        (f"student prompt, turn {args.turn}", _show(build_messages(profile, turns, replies))),
+        (f"teacher prompt, turn {args.turn}", _show(build_messages(profile, turns, replies, skill))),
+        ("reply", episode.steps[args.turn].reply),
+        (f"analysis request, outcome {outcome}", _show(analysis_messages(episode, outcome, analyzer, profile))),
+        ("analysis answer as trained in stage 1", training_answer(analyzer, skill)),
+    ]
+
+
+def _show(messages: Sequence[dict[str, Any]]) -> str:
+    lines = []
+    for message in messages:
+        content = message["content"]
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        text = "".join(part["text"] if part["type"] == "text" else "(image)" for part in parts)
+        lines.append(f"[{message['role']}] {text}")
+    return "\n".join(lines)
