@@ -37,7 +37,7 @@ SUITES: tuple[Suite, ...] = (
     Suite("webshop/mini_fixed", "seed/WebShop-Fixed-v0", "test", 64, first=64, about="the same, defects repaired"),
     Suite("webshop/test_128", _WEBSHOP, "test", 128, first=128, env_kwargs=_SHOP_FILES, about="original files"),
     Suite("webshop/test", _WEBSHOP, "test", 500, env_kwargs=_SHOP_FILES, about="original files, all test goals"),
-    Suite("search_qa/mini", _SEARCH, "test", 350, about="generated encyclopedia, seven question styles"),
+    Suite("search_qa/mini", _SEARCH, "test", 350, "search-r1", about="generated encyclopedia, seven question styles"),
     *(
         Suite(f"search_qa/{name}", _SEARCH, "eval", count, prefix=f"{name}/", data=_QA_FILES, about="Wikipedia 2018")
         for name, count in _QA_SETS.items()
