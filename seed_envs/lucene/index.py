@@ -56,7 +56,7 @@ class BM25Index:
         )
         self._positions = arrays["positions"]
         self._id_bytes, self._id_offsets = arrays["id_bytes"], arrays["id_offsets"]
-        self._slots: dict[str, tuple[int, int, float]] = {}
+        self._slots: dict[str, tuple[int, int, float, float]] = {}
 
     @classmethod
     def build(
@@ -151,26 +151,29 @@ class BM25Index:
             raise ValueError(f"k: expected at least 1, got {k}")
         slots = []
         for term, count in Counter(terms).items():
-            start, stop, idf = self._slots.get(term) or self._slot(term)
+            start, stop, idf, most = self._slots.get(term) or self._slot(term)
             if stop > start:
-                slots.append((start, stop, idf * count, count))
+                slots.append((start, stop, idf * count, count, most * count))
         if not slots:
             return []
-        starts, stops, weights, counts = zip(*slots, strict=True)
+        starts, stops, weights, counts, bounds = zip(*slots, strict=True)
         query = QueryTerms(
             np.array(starts, dtype=np.int64),
             np.array(stops, dtype=np.int64),
             np.array(weights, dtype=np.float32),
             np.array(counts, dtype=np.int64),
+            np.array(bounds, dtype=np.float64),
         )
         documents, scores = self._kernel(self._postings, query, k)
         return list(zip(self._positions[documents].tolist(), scores.tolist(), strict=True))
 
-    def _slot(self, term: str) -> tuple[int, int, float]:
+    def _slot(self, term: str) -> tuple[int, int, float, float]:
+        """Where a term's postings are, its idf, and the most it can add to a passage's score."""
         number = self._vocabulary.find(term)
-        slot = (0, 0, 0.0)
+        slot = (0, 0, 0.0, 0.0)
         if number >= 0:
-            slot = int(self._offsets[number]), int(self._offsets[number + 1]), float(self._idf[number])
+            start, stop = int(self._offsets[number]), int(self._offsets[number + 1])
+            slot = start, stop, float(self._idf[number]), float(self._postings.impacts[start:stop].max())
         if len(self._slots) < 1 << 18:
             self._slots[term] = slot
         return slot

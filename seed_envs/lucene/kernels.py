@@ -37,12 +37,13 @@ class Postings(NamedTuple):
 
 
 class QueryTerms(NamedTuple):
-    """The distinct terms of one query: posting slices, float32 weights (count * idf), counts."""
+    """The distinct terms of one query: posting slices, float32 weights (count * idf), counts, most a term can add."""
 
     starts: NDArray[np.int64]
     stops: NDArray[np.int64]
     weights: NDArray[np.float32]
     counts: NDArray[np.int64]
+    bounds: NDArray[np.float64]
 
 
 Hits = tuple[NDArray[np.int32], NDArray[np.float32]]
@@ -53,10 +54,11 @@ _workspace = threading.local()
 
 def _accumulator(size: int) -> NDArray[np.float64]:
     """A zeroed accumulator of this thread; every kernel leaves it zeroed."""
-    current = getattr(_workspace, "accumulator", None)
+    current: NDArray[np.float64] | None = getattr(_workspace, "accumulator", None)
     if current is None or current.shape[0] < size:
         current = np.zeros(size, dtype=np.float64)
         _workspace.accumulator = current
+        _workspace.seen = np.empty(8192, dtype=np.int32)
     return current
 
 
@@ -104,7 +106,7 @@ def numpy_kernel(postings: Postings, terms: QueryTerms, k: int) -> Hits:
     Returns:
         Passage numbers and scores, best first.
     """
-    slices = list(zip(*(column.tolist() for column in terms), strict=True))
+    slices = list(zip(*(column.tolist() for column in terms[:4]), strict=True))
     touched = [postings.documents[start:stop] for start, stop, _, _ in slices]
     scores = [_term_scores(postings, *term) for term in slices]
     size = postings.length_codes.shape[0]
@@ -135,7 +137,8 @@ def numba_kernel(postings: Postings, terms: QueryTerms, k: int) -> Hits:
     k = min(k, size)
     best_documents = np.empty(k, dtype=np.int32)
     best_scores = np.empty(k, dtype=np.float32)
-    found = compiled.search(*postings, *terms, _accumulator(size), best_documents, best_scores)
+    accumulator = _accumulator(size)
+    found = compiled.search(*postings, *terms, accumulator, _workspace.seen, best_documents, best_scores)
     return best_documents[:found], best_scores[:found]
 
 

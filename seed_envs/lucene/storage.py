@@ -62,24 +62,32 @@ class ArrayWriter:
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         self.target = Path(directory)
         self.target.parent.mkdir(parents=True, exist_ok=True)
-        self._temporary = self.target.with_name(f".{self.target.name}.{uuid.uuid4().hex[:8]}.tmp")
-        self._temporary.mkdir()
+        self.temporary = self.target.with_name(f".{self.target.name}.{uuid.uuid4().hex[:8]}.tmp")
+        self.temporary.mkdir()
         self._names: list[str] = []
 
     def put(self, name: str, array: NDArray[Any]) -> None:
         """Writes one array."""
-        np.save(self._temporary / f"{name}.npy", array, allow_pickle=False)
+        np.save(self.temporary / f"{name}.npy", array, allow_pickle=False)
         self._names.append(name)
 
     def create(self, name: str, dtype: Any, *shape: int) -> NDArray[Any]:
         """A new array on disk to be filled in place, zeroed."""
         self._names.append(name)
-        path = self._temporary / f"{name}.npy"
+        path = self.temporary / f"{name}.npy"
         if 0 in shape:
             empty: NDArray[Any] = np.zeros(shape, dtype=dtype)
             np.save(path, empty, allow_pickle=False)
             return empty
         return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+
+    def manifest_text(self, meta: Mapping[str, Any], hashes: bool = True) -> str:
+        """The manifest of the arrays written so far, with or without their sha256."""
+        listing = {}
+        for name in sorted(self._names):
+            path = self.temporary / f"{name}.npy"
+            listing[name] = {"bytes": path.stat().st_size, "sha256": file_sha256(path) if hashes else ""}
+        return json.dumps({**meta, "arrays": listing}, sort_keys=True, indent=1)
 
     def finish(self, meta: Mapping[str, Any]) -> str:
         """Writes the manifest and renames the directory.
@@ -90,18 +98,14 @@ class ArrayWriter:
         Returns:
             The sha256 of the manifest, which covers every array.
         """
-        listing = {}
-        for name in sorted(self._names):
-            path = self._temporary / f"{name}.npy"
-            listing[name] = {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
-        text = json.dumps({**meta, "arrays": listing}, sort_keys=True, indent=1)
-        with (self._temporary / MANIFEST).open("w", encoding="utf-8") as stream:
+        text = self.manifest_text(meta)
+        with (self.temporary / MANIFEST).open("w", encoding="utf-8") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
         if self.target.exists():
             shutil.rmtree(self.target)
-        self._temporary.rename(self.target)
+        self.temporary.rename(self.target)
         return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -140,6 +140,25 @@ def test_kernels_agree_to_the_bit():
             assert one.search(query, k) == two.search(query, k)
 
 
+def test_kernels_agree_where_searches_end_early():
+    pytest.importorskip("numba", reason="the compiled kernel needs numba")
+    rng = random.Random(4)
+    docs = [
+        (
+            f"{n}",
+            "common " * rng.randint(1, 4)
+            + " ".join(rng.choice(["often", f"rare{n % 97}", f"once{n}"]) for _ in range(8)),
+        )
+        for n in range(12_000)
+    ]
+    one, two = (BM25Index.build(docs, ties="id", kernel=kernel) for kernel in KERNELS)
+    for _ in range(400):
+        words = [f"rare{rng.randrange(97)}", f"once{rng.randrange(12_000)}", "common", "often", "common"]
+        query = " ".join(rng.sample(words, rng.randint(1, 5)))
+        for k in (1, 3, 50):
+            assert one.search(query, k) == two.search(query, k), query
+
+
 def test_saved_indices_are_mapped_and_equal(tmp_path, kernel):
     built = BM25Index.build(WORKED, ties="id", kernel=kernel)
     fingerprint = built.save(tmp_path / "index")
