@@ -288,26 +288,6 @@ def test_a_query_with_too_many_words_is_refused(env: WebShopEnv) -> None:
     assert not info["action_valid"] and "1500 distinct words" in info["invalid_reason"]
 
 
-def test_memory_is_flat_over_many_episodes() -> None:
-    env = WebShopEnv(num_products=100, split="all")
-    env.reset(seed=0)
-
-    def episodes(count: int) -> None:
-        for _ in range(count):
-            env.reset()
-            for _ in range(15):
-                if env.step(env.oracle_action())[2]:
-                    break
-
-    episodes(500)
-    tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
-    episodes(1500)
-    grown = tracemalloc.get_traced_memory()[0] - before
-    tracemalloc.stop()
-    assert grown < 1_000_000
-
-
 def test_environments_share_one_shop() -> None:
     first, second = WebShopEnv(), WebShopEnv()
     assert first.shop is second.shop
