@@ -207,7 +207,8 @@ def search(query, k):
     hits = searcher.search(java_string(query), k)
     scores = [hit.score for hit in hits]
     contents = [json.loads(searcher.doc_raw(hit.docid))["contents"] for hit in hits]
-    docs = [{"title": c.split("\\n")[0].strip('"'), "text": "\\n".join(c.split("\\n")[1:]), "contents": c} for c in contents]
+    parts = [c.partition("\\n") for c in contents]
+    docs = [{"title": t.strip('"'), "text": x, "contents": c} for (t, _, x), c in zip(parts, contents)]
     return docs, scores
 @app.post("/retrieve")
 def retrieve(request: Request):

@@ -33,7 +33,7 @@ def _manifests(args: argparse.Namespace) -> int:
 def _open(args: argparse.Namespace) -> tuple[Corpus, Retriever]:
     """Passages and retriever from the common arguments."""
     corpus = open_collection(args.collection, args.seed).open()
-    options = {}
+    options: dict[str, Any] = {"progress": True} if getattr(args, "progress", False) else {}
     for pair in args.option:
         key, equals, value = pair.partition("=")
         if not equals:
@@ -70,10 +70,12 @@ def _serve(args: argparse.Namespace) -> int:
 
 
 def _index(args: argparse.Namespace) -> int:
+    local = args.retriever.partition(":")[0] in ("bm25", "flat")
+    shown, args.progress = args.progress, args.progress and local
     corpus, retriever = _open(args)
     ingest = getattr(retriever, "ingest", None)
     if ingest is not None:
-        print(f"{ingest(corpus, progress=True):,} passages are in {args.retriever}")
+        print(f"{ingest(corpus, progress=shown):,} passages are in {args.retriever}")
     else:
         retriever.search(["ready"], 1)
         where = getattr(retriever, "index_dir", None) or getattr(retriever, "vectors_dir", args.retriever)
@@ -118,6 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     server.set_defaults(run=_serve)
     index = commands.add_parser("index", help="build an index, or load the passages into a service; resumable")
     _add_engine(index)
+    index.add_argument("--progress", action="store_true", help="show a progress bar")
     index.set_defaults(run=_index)
     coverage = commands.add_parser("coverage", help="how many questions have an answer string in the top passages")
     _add_engine(coverage)

@@ -294,8 +294,13 @@ def test_the_command_serves_and_stops_on_sigterm():
 def test_commands_report_errors_and_build_indices(capsys, tmp_path):
     assert main(["serve", "--host", "0.0.0.0", "--collection", "tiny"]) == 2
     assert "needs a token" in capsys.readouterr().err
-    assert main(["index", "--collection", "tiny", "--retriever", f"bm25:{tmp_path}/i", "--option", "k1=1.2"]) == 0
-    assert "305 passages are indexed" in capsys.readouterr().out
+    assert (
+        main(["index", "--collection", "tiny", "--retriever", f"bm25:{tmp_path}/i", "--option", "k1=1.2", "--progress"])
+        == 0
+    )
+    printed = capsys.readouterr()
+    assert "305 passages are indexed" in printed.out
+    assert "305/305" in printed.err
     assert main(["index", "--collection", "tiny", "--option", "broken"]) == 2
     assert main(["manifests", "--size", "tiny", "--output", str(tmp_path)]) == 0
     assert len(list(tmp_path.glob("generated-tiny-0-*.txt"))) == 3
