@@ -2,8 +2,8 @@
 
 The rival server does what Search-R1's does: one process, FastAPI and uvicorn, Lucene queries one by one, documents
 parsed from their stored JSON. It runs as a child process like ours; both are asked by the same client over kept
-connections, and the processor time of both processes is read from ``/proc``. Needs the extra ``lucene``, a Java runtime,
-and the packages ``fastapi`` and ``uvicorn``.
+connections, and the processor time of both is read from ``/proc``. Needs the extra ``lucene``, a Java runtime, and
+the packages ``fastapi`` and ``uvicorn``.
 """
 
 from __future__ import annotations
