@@ -24,12 +24,17 @@ if TYPE_CHECKING:
 
 OBSERVATION_MODES = ("text", "parts", "html")
 _FIND = (
-    "return [...document.querySelectorAll('[data-kind]')]"
-    ".find(e => e.dataset.kind === arguments[0] && e.dataset.value === arguments[1]) || null"
+    "const found = [...document.querySelectorAll('[data-kind]')]"
+    ".find(e => e.dataset.kind === arguments[0] && e.dataset.value === arguments[1]);"
+    "if (found && arguments[0] === 'search') document.getElementById('search_input').value = arguments[2];"
+    "if (found) window.leaving = true; return found || null"
 )
 _FILL = "arguments[0].value = arguments[1]"
 _LEAVE = "window.leaving = true"
-_ARRIVED = "return window.leaving === undefined && document.readyState !== 'loading'"
+_SOURCE = (
+    "return window.leaving === undefined && document.readyState !== 'loading' "
+    "? document.documentElement.outerHTML : null"
+)
 _PATIENCE = 15.0
 _POLL = 0.004
 
@@ -151,6 +156,7 @@ class WebShopBrowserEnv(WebShopEnv):
         self._store: SessionStore | None = None
         self._profile: tempfile.TemporaryDirectory[str] | None = None
         self._session: Session | None = None
+        self._source = ""
 
     # -- machinery -------------------------------------------------------------------------------------------------
 
@@ -199,18 +205,19 @@ class WebShopBrowserEnv(WebShopEnv):
         driver.delete_all_cookies()
         driver.get(self._server.url)
         driver.execute_script(_FILL, driver.find_element("id", "task_id"), task_id)
+        driver.execute_script(_LEAVE)
         self._follow(driver.find_element("css selector", "button[type=submit]"))
         session = self._store.get(driver.current_url.rpartition("/")[2])
         assert session is not None, f"the site opened no session: {driver.current_url}"
         self._session = session
 
     def _follow(self, element: Any) -> None:
-        """Presses an element and waits for the next page."""
+        """Presses an element of a page that was marked as left, waits for the next page and keeps its source."""
         from selenium.webdriver.support.ui import WebDriverWait
 
-        self.driver.execute_script(_LEAVE)
         element.click()
-        WebDriverWait(self.driver, _PATIENCE, poll_frequency=_POLL).until(lambda d: d.execute_script(_ARRIVED))
+        patient = WebDriverWait(self.driver, _PATIENCE, poll_frequency=_POLL)
+        self._source = patient.until(lambda driver: driver.execute_script(_SOURCE))
 
     def _look(self) -> str:
         """Reads the page in the browser and takes over the session's state."""
@@ -219,7 +226,7 @@ class WebShopBrowserEnv(WebShopEnv):
         assert self._session is not None
         self._state = self._session.state
         self._page = self.shop.page(self._state, self.goal)
-        source = self.driver.page_source
+        source = self._source
         strings = [string.strip() for string in visible_strings(source)]
         if self._form == "parts":
             goal = self.goal.instruction.strip()
@@ -249,17 +256,19 @@ class WebShopBrowserEnv(WebShopEnv):
         assert session is not None
         step = session.step
         value = "search" if command.kind == "search" else command.argument
-        element = driver.execute_script(_FIND, command.kind, value)
+        element = driver.execute_script(_FIND, command.kind, value, command.argument)
         if element is None:
             return self.shop.apply(self._state, command, self.goal).reason or f"the page has no {value!r} to press"
-        if command.kind == "search":
-            driver.execute_script(_FILL, driver.find_element("id", "search_input"), command.argument)
         self._follow(element)
         if session.step == step + 1:
             return ""
         reason = driver.find_element("tag name", "main").get_attribute("data-reason") or "the site refused the action"
-        driver.get(self._address())
+        self._reload()
         return reason
+
+    def _reload(self) -> None:
+        self.driver.get(self._address())
+        self._source = self.driver.page_source
 
     def _address(self) -> str:
         assert self._server is not None and self._session is not None
@@ -280,7 +289,7 @@ class WebShopBrowserEnv(WebShopEnv):
         assert self._session is not None
         self._session.state = state.session
         self._session.step += 1
-        self.driver.get(self._address())
+        self._reload()
         self._look()
 
     def render(self) -> Any:
