@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 from trl import GRPOConfig
@@ -31,9 +32,14 @@ class SEEDConfig(SEEDOptions, GRPOConfig):
     learning_rate: float = option(1e-6, "Learning rate.", "paper")
     epsilon: float = option(0.2, "Clip range of the policy ratio.", "paper")
     temperature: float = option(1.0, "Sampling temperature of training episodes.", "released")
-    num_generations: int | None = option(8, "Episodes per task, N of the paper.", "paper")
+    num_generations: int = option(8, "Episodes per task, N of the paper.", "paper")
     logging_steps: float = option(0, "Optimiser steps between log lines; 0: one line per round.", "ours")
     num_generations_eval: int | None = option(1, "Unused: evaluations play eval_repeats episodes per task.", "ours")
+
+    if TYPE_CHECKING:  # always set after __post_init__, whatever the inherited annotations say
+        steps_per_generation: int = 1
+        output_dir: str = ""
+        gradient_checkpointing_kwargs: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         """Check the options and their arithmetic.

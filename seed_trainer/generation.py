@@ -108,7 +108,7 @@ def make_cache(config: Any) -> Cache:
 
 
 @functools.cache
-def cache_argument(model_class: type) -> str:
+def cache_argument(model_class: Any) -> str:
     """Return the name under which a model takes its cache; transformers is renaming ``past_key_values``."""
     return "cache" if "cache" in inspect.signature(model_class.forward).parameters else "past_key_values"
 
@@ -215,7 +215,7 @@ class CachedSampler:
                 if rows != list(range(len(state.keys))):
                     index = torch.tensor(rows, device=self.device)
                     for layer in state.cache.layers:
-                        layer.batch_select_indices(index)
+                        layer.batch_select_indices(index)  # type: ignore[union-attr]
                     state.mask = state.mask[index]
                     state.keys, state.seen = keys, [state.seen[row] for row in rows]
                 return state
@@ -256,13 +256,15 @@ class CachedSampler:
     def _forward(self, model: Any, state: _CacheState, ids: Tensor, mask: Tensor) -> Tensor:
         positions = (state.mask.sum(1, keepdim=True) + mask.cumsum(1) - 1).clamp(min=0)
         state.mask = torch.cat([state.mask, mask], dim=1)
+        model_class: Any = type(model)
+        argument = cache_argument(model_class)
         output = model(
             input_ids=ids,
             attention_mask=state.mask,
             position_ids=positions,
             use_cache=True,
             logits_to_keep=1,
-            **{cache_argument(type(model)): state.cache},
+            **{argument: state.cache},
         )
         logits: Tensor = output.logits[:, -1]
         return logits

@@ -6,6 +6,7 @@ losses.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -62,13 +63,14 @@ class EpisodePlayer:
         # Whole batches rather than refilled slots: every batch starts together, so caches stay aligned.
         for start in range(0, len(tasks), pool.size):
             chunk = tasks[start : start + pool.size]
+            finish = None if on_finish is None else functools.partial(_shifted, on_finish, start)
             episodes += rollout(
                 pool,
                 policy,
                 chunk,
                 env_id=self.env_id,
                 profile=self.profile,
-                on_finish=None if on_finish is None else (lambda i, episode, at=start: on_finish(at + i, episode)),
+                on_finish=finish,
                 skill_for=skill_for,
             )
         return episodes
@@ -84,6 +86,10 @@ class EpisodePlayer:
             self.close()
             self._pool = EnvPool(self.make_env, size, backend=self.backend)
         return self._pool
+
+
+def _shifted(on_finish: Callable[[int, Trajectory], None], start: int, index: int, episode: Trajectory) -> None:
+    on_finish(start + index, episode)
 
 
 def block_tasks(inputs: Sequence[dict[str, Any]], group_size: int) -> list[TaskSpec]:

@@ -107,7 +107,7 @@ def _flags_given(arguments: Sequence[str]) -> list[str]:
     return [a.removeprefix("--").split("=", 1)[0].replace("-", "_") for a in arguments if a.startswith("--")]
 
 
-def resolve(argv: Sequence[str], parts: Sequence[type], description: str = "") -> Resolved:
+def resolve(argv: Sequence[str], parts: Sequence[Any], description: str = "") -> Resolved:
     """Parse a command line into dataclasses.
 
     Args:

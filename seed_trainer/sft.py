@@ -5,7 +5,7 @@ The loss is on the answer only. Examples longer than the limit are named and lef
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,7 @@ def split_by_length(
     kept, too_long = [], []
     for index, record in enumerate(records):
         encoded = tokenizer.apply_chat_template([*record["prompt"], *record["completion"]], tokenize=True)
-        ids = encoded["input_ids"] if hasattr(encoded, "keys") else encoded
+        ids: Any = encoded["input_ids"] if isinstance(encoded, Mapping) else encoded
         if max_length is not None and len(ids) > max_length:
             too_long.append((index, len(ids)))
         else:

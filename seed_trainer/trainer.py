@@ -74,7 +74,7 @@ from seed_trainer.token_kinds import token_flags
 RETURN_NAME = "episode_return"
 
 
-def _no_reward(completions: list[Any], **kwargs: Any) -> list[float]:
+def _no_reward(completions: list[Any], **kwargs: Any) -> list[float | None]:
     """Stand in for TRL's mandatory reward function; ``_calculate_rewards`` never calls it."""
     return [0.0] * len(completions)
 
@@ -100,6 +100,13 @@ class SEEDTrainer(GRPOTrainer):
         ValueError: For a dataset smaller than one round, or a template that cannot do what the layout needs.
     """
 
+    args: SEEDConfig
+    model: Any
+    model_wrapped: Any
+    max_completion_length: int
+    num_generations: int
+    pad_to_multiple_of: int | None
+    chat_template_kwargs: dict[str, Any]
     _tag_names = ["seed", "grpo", "trl"]
     _name = "SEED"
     _paper = {"title": "SEED: Self-Evolving On-Policy Distillation for Agentic RL", "id": "2607.14777"}
@@ -119,7 +126,8 @@ class SEEDTrainer(GRPOTrainer):
         peft_config: Any = None,
         quantization_config: Any = None,
     ) -> None:
-        tasks_per_round = args.generation_batch_size // args.num_generations
+        episodes = args.per_device_train_batch_size * args.steps_per_generation * args.world_size
+        tasks_per_round = episodes // args.num_generations
         if len(train_dataset) < tasks_per_round:
             raise ValueError(f"{len(train_dataset)} training tasks are fewer than the {tasks_per_round} of one round")
         super().__init__(
@@ -159,7 +167,7 @@ class SEEDTrainer(GRPOTrainer):
         self.add_callback(RunFiles(args.output_dir, [self.recorder.log, self.evaluations]))
         self.clock = Clock()
         self._block: Block | None = None
-        self._captured: list[tuple[Tensor, Tensor | None]] | None = None
+        self._captured: list[tuple[Tensor, Tensor]] | None = None
 
     # ------------------------------------------------------------------------------------------------- the whole step
 
@@ -187,7 +195,7 @@ class SEEDTrainer(GRPOTrainer):
         teacher = self._teach(model, inputs)  # l_T: live weights, skill in the prompt, no gradient
         with self._capture() as captured:
             loss = super()._compute_loss(model, inputs)  # L_rl, scoring the student once
-        ((logps, entropies),) = captured
+        ((logps, entropies),) = captured  # exactly one scoring of the student
         mask = loss_mask(inputs) * inputs["opd_mask"].view(len(logps), -1)
         old = inputs.get("old_per_token_logps", logps.detach())
         scores = Scores(logps, old, teacher, entropies, mask, inputs["episode"])
@@ -248,7 +256,7 @@ class SEEDTrainer(GRPOTrainer):
         """Let TRL pad the rows and score them; its own reward statistics and log rows are thrown away."""
         self._block = block
         blank = [{"role": "user", "content": ""}]
-        inputs = [{"prompt": row.messages if row.images else blank} for row in block.rows]
+        inputs: list[dict[str, Any]] = [{"prompt": row.messages if row.images else blank} for row in block.rows]
         logs, self._logs = self._logs, measures.scratch_logs()
         try:
             with self.clock("scoring"):
@@ -342,8 +350,9 @@ class SEEDTrainer(GRPOTrainer):
         )
 
     @contextmanager
-    def _capture(self) -> Iterator[list[tuple[Tensor, Tensor | None]]]:
-        self._captured = captured = []
+    def _capture(self) -> Iterator[list[tuple[Tensor, Tensor]]]:
+        captured: list[tuple[Tensor, Tensor]] = []
+        self._captured = captured
         try:
             yield captured
         finally:
@@ -357,7 +366,7 @@ class SEEDTrainer(GRPOTrainer):
             kwargs["batch_size"] = max(kwargs["batch_size"], math.ceil(len(args[0]) / self.args.steps_per_generation))
         result = super()._get_per_token_logps_and_entropies(model, *args, **kwargs)
         if self._captured is not None:
-            self._captured.append((result[0], None if result[1] is None else result[1].detach()))
+            self._captured.append((result[0], result[1].detach()))
         return result
 
     def _generate(self, prompts: list[Any]) -> tuple[Any, ...]:

@@ -59,6 +59,6 @@ def main(argv: Sequence[str]) -> int:
     trainer.train(resume_from_checkpoint=checkpoint(args))
     trainer.save_model()
     tokenizer.save_pretrained(args.output_dir)
-    print(f"trained on {len(trainer.train_dataset)} examples; model in {args.output_dir}")
+    print(f"model in {args.output_dir}")
     trainer.end()
     return 0

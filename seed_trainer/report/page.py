@@ -50,7 +50,8 @@ figure{margin:0}figcaption{font-weight:600;font-size:.92rem}figcaption small{fon
 svg{width:100%;height:auto}.grid{stroke:#e4e4e4}.tick{font-size:11px;fill:#666}
 .legend .key{margin-right:1.4rem;white-space:nowrap}.legend svg{width:34px;height:10px;margin-right:.4rem}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9rem}
-th,td{padding:.25rem .7rem;text-align:right;border-bottom:1px solid #eee}th:first-child,td:first-child{text-align:left}
+th,td{padding:.25rem .7rem;text-align:right;border-bottom:1px solid #eee}
+th:first-child,td:first-child{text-align:left;white-space:nowrap}
 .scroll{overflow-x:auto}details{border:1px solid #ddd;border-radius:6px;padding:.5rem .9rem;margin:.6rem 0}
 summary{cursor:pointer}.won{color:#1a6b2f;font-weight:600}.lost{color:#9a3412;font-weight:600}
 .skill{background:#f6f3e8;padding:.4rem .7rem;border-radius:4px;white-space:pre-wrap}

@@ -55,7 +55,7 @@ def model_policy(path: str, profile: Profile, decoding: Any, max_prompt_length: 
 
     from seed_trainer.encoding import ChatEncoder
     from seed_trainer.generation import CachedSampler
-    from seed_trainer.rollout import TokenPolicy
+    from seed_trainer.rollout import Layout, TokenPolicy
 
     tokenizer = AutoTokenizer.from_pretrained(path)
     model = AutoModelForCausalLM.from_pretrained(path).eval()
@@ -67,7 +67,7 @@ def model_policy(path: str, profile: Profile, decoding: Any, max_prompt_length: 
     generator.manual_seed(seed)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     sampler = CachedSampler(lambda: nullcontext(model), eos, pad, device, generator)
-    layout = "episode" if profile.style == "growing" else "turn"
+    layout: Layout = "episode" if profile.style == "growing" else "turn"
     encoder = ChatEncoder(tokenizer, tokenizer, eos_token_ids=eos)
     return TokenPolicy(encoder, sampler, profile, layout, decoding, max_prompt_length)
 

@@ -17,7 +17,8 @@ TRACE_L = torch.tensor([[-0.35, -0.90, -1.10]], dtype=torch.float64)
 TRACE_T = torch.tensor([[-0.33, -1.40, -2.60]], dtype=torch.float64)
 
 
-def close(actual: Tensor, expected: object, atol: float = 1e-6) -> None:
+def close(actual: Tensor | None, expected: object, atol: float = 1e-6) -> None:
+    assert actual is not None
     torch.testing.assert_close(
         actual, torch.as_tensor(expected, dtype=actual.dtype).expand(actual.shape), atol=atol, rtol=0
     )

@@ -141,7 +141,11 @@ def test_retry_after_is_honoured_up_to_a_limit(server: Server) -> None:
 
 def test_a_hanging_server_runs_into_the_timeout(server: Server) -> None:
     release = threading.Event()
-    server.script = [lambda handler: release.wait(20) and None, reply(200, completion(SKILL))]
+
+    def hang(handler: BaseHTTPRequestHandler) -> None:
+        release.wait(20)
+
+    server.script = [hang, reply(200, completion(SKILL))]
     client = ChatEndpoint(server.url, "glm", timeout=0.3, sleep=lambda seconds: None)
     assert client.ask(MESSAGES).text == SKILL
     release.set()

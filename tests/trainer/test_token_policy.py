@@ -15,7 +15,7 @@ from seed_envs.vector import EnvPool
 from seed_trainer.batches import add_teacher_prompts, build_rows, filler_target, with_fillers
 from seed_trainer.encoding import ChatEncoder
 from seed_trainer.generation import Decoding, Sampled
-from seed_trainer.rollout import TokenPolicy, as_growing, tokens_of
+from seed_trainer.rollout import Layout, TokenPolicy, as_growing, tokens_of
 
 TOKENIZER = word_tokenizer()
 ENCODER = ChatEncoder(TOKENIZER, TOKENIZER)
@@ -40,7 +40,7 @@ class Scripted:
 
 def play(profile: Any, turns: list[str], limit: int = 200) -> tuple[Trajectory, Scripted]:
     sampler = Scripted(turns)
-    layout = "episode" if profile.style == "growing" else "turn"
+    layout: Layout = "episode" if profile.style == "growing" else "turn"
     policy = TokenPolicy(ENCODER, sampler, profile, layout, Decoding(4), limit)
     with EnvPool(lambda: make_word_env(profile), 1) as pool:
         (episode,) = rollout(pool, policy, [TaskSpec("gold")], env_id="words", profile=profile)

@@ -169,7 +169,8 @@ def test_teacher_prompt_minus_skill_is_student_prompt_after_shuffle_and_split(
 
     trainer._write_skills = numbered  # type: ignore[method-assign]
     torch.manual_seed(11)
-    micros = split_tensor_dict(shuffle_sequence_dict(block(trainer)), trainer.args.steps_per_generation)
+    shuffled: dict[str, Any] = shuffle_sequence_dict(block(trainer))
+    micros: list[dict[str, Any]] = split_tensor_dict(shuffled, trainer.args.steps_per_generation)
     hint = trainer._tokenizer.convert_tokens_to_ids("hint")
     compared = 0
     for micro in micros:

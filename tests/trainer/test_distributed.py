@@ -1,0 +1,71 @@
+"""Two processes over gloo: equal rows, equal weights, every episode played once."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+import json, sys
+sys.path[:0] = {paths!r}
+import torch
+from datasets import Dataset
+from word_world import WINDOW, WORDS, make_word_env, word_tokenizer
+from seed_trainer.config import SEEDConfig
+from seed_trainer.trainer import SEEDTrainer
+
+args = SEEDConfig(
+    output_dir={folder!r}, use_cpu=True, bf16=False, gradient_checkpointing=False, report_to="none",
+    disable_tqdm=True, per_device_train_batch_size=4, steps_per_generation=2, num_generations=4, max_turn_length=3,
+    rounds=2, learning_rate=1e-3, save_strategy="no", skill_source="generic", opd_coef=0.3, log_episodes=0,
+    eval_rounds=1, eval_repeats=2,
+)
+trainer = SEEDTrainer(
+    model={model!r}, args=args, make_env=lambda: make_word_env(WINDOW), profile=WINDOW, env_id="words",
+    train_dataset=Dataset.from_dict({{"task_id": WORDS * 4}}), eval_dataset=Dataset.from_dict({{"task_id": WORDS}}),
+    processing_class=word_tokenizer(),
+)
+shapes = []
+score = trainer._score
+def spy(block):
+    batch = score(block)
+    shapes.append([len(block.rows), sum(not row.filler for row in block.rows), len(batch["prompt_ids"])])
+    return batch
+trainer._score = spy
+trainer.train()
+weights = torch.cat([p.detach().flatten() for p in trainer.accelerator.unwrap_model(trainer.model).parameters()])
+rank = trainer.accelerator.process_index
+record = {{"shapes": shapes, "sum": weights.double().sum().item(), "processes": trainer.accelerator.num_processes}}
+open({folder!r} + f"/rank{{rank}}.json", "w").write(json.dumps(record))
+"""
+
+
+def test_two_processes_hold_equal_rows_and_end_with_equal_weights(model_path: str, tmp_path: Path, repo: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    script = tmp_path / "run.py"
+    paths = [str(repo), str(repo / "tests" / "helpers")]
+    script.write_text(SCRIPT.format(paths=paths, folder=str(tmp_path), model=model_path))
+    command = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--nproc_per_node=2"]
+    command += [f"--master_port={port}", "--master_addr=127.0.0.1", str(script)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    if done.returncode and "Gloo" in done.stderr and "not" in done.stderr and "available" in done.stderr:
+        pytest.skip("this build of PyTorch has no gloo back end")
+    assert done.returncode == 0, done.stderr[-3000:]
+    first, second = (json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in (0, 1))
+    assert first["processes"] == 2 and first["sum"] == second["sum"]
+    for (rows, real, padded), (other_rows, other_real, other_padded) in zip(
+        first["shapes"], second["shapes"], strict=True
+    ):
+        assert rows == other_rows == padded == other_padded >= max(real, other_real)
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [line["eval_episodes"] for line in lines if "eval_episodes" in line] == [8.0, 8.0]
