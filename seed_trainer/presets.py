@@ -135,6 +135,7 @@ _RELEASED_COMMON: dict[str, Any] = {
     "adv_invalid_penalty": 0.1,
     "max_turn_length": 512,
     "num_generations": 8,
+    "per_device_train_batch_size": 1,
     "temperature": 1.0,
     "eval_temperature": 0.4,
     "max_grad_norm": 1.0,
@@ -148,6 +149,8 @@ RECIPES: dict[str, dict[str, Any]] = {
     "paper": {},
     "released/alfworld": {
         **_RELEASED_COMMON,
+        "steps_per_generation": 128,
+        "gradient_accumulation_steps": 16,
         "env_id": "seed/ALFWorld-v0",
         "env_max_steps": 30,
         "rounds": 160,
@@ -155,6 +158,8 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
     "released/webshop": {
         **_RELEASED_COMMON,
+        "steps_per_generation": 128,
+        "gradient_accumulation_steps": 8,
         "env_id": "seed/WebShop-v0",
         "env_max_steps": 15,
         "rounds": 160,
@@ -163,6 +168,8 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
     "released/search_qa": {
         **_RELEASED_COMMON,
+        "steps_per_generation": 1024,
+        "gradient_accumulation_steps": 128,
         "env_id": "seed/SearchQA-v0",
         "env_max_steps": 4,
         "rounds": 150,
@@ -174,6 +181,8 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
     "released/sokoban": {
         **_RELEASED_COMMON,
+        "steps_per_generation": 256,
+        "gradient_accumulation_steps": 8,
         "env_id": "seed/Sokoban-v0",
         "env_max_steps": 15,
         "rounds": 150,
@@ -183,6 +192,8 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
     "released/ezpoints": {
         **_RELEASED_COMMON,
+        "steps_per_generation": 128,
+        "gradient_accumulation_steps": 32,
         "env_id": "seed/EZPoints-v0",
         "env_max_steps": 8,
         "rounds": 100,
@@ -190,7 +201,9 @@ RECIPES: dict[str, dict[str, Any]] = {
         "max_analysis_length": 2048,
     },
 }
-"""Every recipe; batch sizes depend on the machine and are left to the user (see ``--dry_run``)."""
+"""Every recipe. Batch sizes are for one process and one episode per micro-batch: divide ``steps_per_generation`` and
+``gradient_accumulation_steps`` by the number of processes. The published mini-batches count step samples (256, 64, 512,
+64, 128); here a mini-batch is a number of episodes that gives about as many."""
 
 
 def lookup(table: Mapping[str, Any], name: str, flag: str) -> Any:

@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 import torch
+import transformers
+import trl
 from datasets import Dataset
 from torch import Tensor
 from transformers import ProgressCallback, Trainer, TrainerCallback
@@ -50,6 +52,7 @@ from seed_trainer.engine import engine_generate
 from seed_trainer.evaluation import EVALUATIONS_FILE, evaluate_panel
 from seed_trainer.generation import CachedSampler, Decoding, EngineSampler, Sampler
 from seed_trainer.linelog import LineLog
+from seed_trainer.model_card import model_card, write_model_card
 from seed_trainer.options import parse_skill_source
 from seed_trainer.play import EpisodePlayer, MakeEnv, block_tasks
 from seed_trainer.records import EpisodeRecorder
@@ -420,6 +423,15 @@ class SEEDTrainer(GRPOTrainer):
                 self._metrics["train"][f"time/{name}"].append(seconds)
             measures.log_overhead(self._metrics["train"], int(logs.get("loss") is not None) * self.args.logging_steps)
         super().log(logs, start_time)
+
+    def create_model_card(self, model_name: str | None = None, **kwargs: Any) -> None:
+        """Write our own model card; TRL's would name no base model for a local path."""
+        if self.is_world_process_zero():
+            base = str(getattr(self.model.config, "_name_or_path", "")) or "an instance without a path"
+            versions = {"trl": trl.__version__, "transformers": transformers.__version__}
+            name = model_name or Path(self.args.output_dir).name
+            text = model_card(name, base, self.args, self.profile.name, self.player.env_id, versions)
+            write_model_card(self.args.output_dir, text)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)

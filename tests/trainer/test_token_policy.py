@@ -142,3 +142,26 @@ def test_fillers_are_masked_copies_and_fill_a_common_multiple() -> None:
     assert rows[2].completion_ids and not any(rows[2].mask)
     with pytest.raises(RuntimeError, match="single sampled token"):
         with_fillers([], 4)
+
+
+class Letters:
+    """An encoder whose tokens are single characters."""
+
+    @staticmethod
+    def decode(ids: Sequence[int]) -> str:
+        return "".join(map(chr, ids))
+
+
+def test_action_part_begins_with_its_tag() -> None:
+    from seed_envs.profiles import ActionFormat
+    from seed_trainer.token_kinds import action_start
+
+    encoder: Any = Letters()
+    tags = ActionFormat(kind="tags")
+    reply = [ord(char) for char in "<think>x</think><action>go</action>"]
+    start = action_start(reply, tags, encoder)
+    assert Letters.decode(reply[: start + 1]).endswith("<action>") and Letters.decode(reply[start + 1 :]).startswith(
+        "go"
+    )
+    assert action_start([ord("x")] * 3, tags, encoder) == 3
+    assert action_start([ord("x")] * 3, ActionFormat(kind="raw"), encoder) == 0
