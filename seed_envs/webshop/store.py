@@ -53,6 +53,8 @@ class ShopSpec:
     nouns: str = "auto"
 
 
+#: Shops kept for new environments; older ones live on in the environments that use them.
+MAX_SHOPS = 16
 _SHOPS: dict[ShopSpec, Shop] = {}
 _LOCK = threading.Lock()
 
@@ -64,7 +66,10 @@ def get_shop(spec: ShopSpec) -> Shop:
         with _LOCK:
             shop = _SHOPS.get(spec)
             if shop is None:
-                shop = _SHOPS[spec] = build_shop(spec)
+                shop = build_shop(spec)
+                while len(_SHOPS) >= MAX_SHOPS:
+                    del _SHOPS[next(iter(_SHOPS))]
+                _SHOPS[spec] = shop
     return shop
 
 

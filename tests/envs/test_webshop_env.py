@@ -288,6 +288,14 @@ def test_a_query_with_too_many_words_is_refused(env: WebShopEnv) -> None:
     assert not info["action_valid"] and "1500 distinct words" in info["invalid_reason"]
 
 
+def test_fresh_catalogues_do_not_pile_up() -> None:
+    from seed_envs.webshop.store import _SHOPS, MAX_SHOPS
+
+    for seed in range(MAX_SHOPS + 4):
+        WebShopEnv(num_products=10, catalogue_seed=seed)
+    assert len(_SHOPS) == MAX_SHOPS
+
+
 def test_environments_share_one_shop() -> None:
     first, second = WebShopEnv(), WebShopEnv()
     assert first.shop is second.shop

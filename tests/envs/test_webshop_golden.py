@@ -11,7 +11,7 @@ from seed_envs.webshop import writers
 from seed_envs.webshop.actions import parse_original
 from seed_envs.webshop.catalogue import parse_options
 from seed_envs.webshop.colours import COLOUR_NAMES, normalise_colour, normalise_pair
-from seed_envs.webshop.fuzzy import token_set_ratio
+from seed_envs.webshop.fuzzy import _tokens, token_set_ratio
 from seed_envs.webshop.goals import Goal, cap_candidates
 from seed_envs.webshop.pages import Page
 from seed_envs.webshop.reward import score_fixed, score_original, title_score
@@ -278,6 +278,20 @@ RATIOS = [
 @pytest.mark.parametrize(("first", "second", "ratio"), RATIOS)
 def test_cases_21_and_22_token_set_ratio(first: str, second: str, ratio: int) -> None:
     assert token_set_ratio(first, second) == token_set_ratio(second, first) == ratio
+
+
+def test_token_set_ratio_equals_rapidfuzz_on_the_same_words() -> None:
+    fuzz = pytest.importorskip("rapidfuzz.fuzz", reason="witness: needs rapidfuzz")
+    rng = Random(4)
+    words = "red wine x-large large 6 6.5 ft oil essential café a_b proof dust rust 12 inch (pack of 1) machine".split()
+    for _ in range(5000):
+        first, second = (" ".join(rng.choices(words, k=rng.randrange(0, 5))) for _ in range(2))
+        left, right = _tokens(first), _tokens(second)
+        common = " ".join(sorted(left & right))
+        parts = [common, *(f"{common} {' '.join(sorted(rest))}".strip() for rest in (left - right, right - left))]
+        pairs = [(parts[0], parts[1]), (parts[0], parts[2]), (parts[1], parts[2])]
+        ratios = [100 if a == b else 0 if not a or not b else round(fuzz.ratio(a, b)) for a, b in pairs]
+        assert token_set_ratio(first, second) == (max(ratios) if left and right else 0), (first, second)
 
 
 def _goal(shop: Shop, options: dict[str, str] | list[str], **changes: object) -> Goal:
