@@ -150,10 +150,12 @@ def comparison_markdown(result: dict[str, Any]) -> str:
         "",
         table(header, rows),
         "",
-        f"- success: {success['interval_method']} interval, {success['test']} test",
+        f"- success: interval by {success['interval_method']}; p by {success['test']}",
     ]
     if success["minimal_difference"] is not None:
         lines.append(f"- these tasks detect a difference of {percent(success['minimal_difference'])} with 80 % power")
     if success["tasks_needed"] is not None:
-        lines.append(f"- a true difference of this size would need about {success['tasks_needed']:,} tasks")
+        needed = success["tasks_needed"]
+        size = f"about {needed:,}" if needed >= 20 else "fewer than 20"
+        lines.append(f"- a true difference of this size takes {size} tasks to detect with 80 % power")
     return "\n".join([*lines, *(f"- note: {note}" for note in result["notes"])])
