@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ MODEL = "builtin/alfworld-tiny"
 CONFIG = "quickstart"
 METHODS = {"SEED": "seed", "GRPO": "grpo"}
 TRANSCRIPT_TASKS = 24
+MARKER = "QUICKSTART.txt"
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Plan:
 
     folder: Path
     seeds: int = 2
-    rounds: int = 32
+    rounds: int = 24
     panel: int = 120
     sft_tasks: int = 48
     workers: int = 2
@@ -81,11 +83,28 @@ def main(argv: Sequence[str]) -> int:
         options.model_name_or_path,
     )
     started = time.monotonic()
+    prepare(plan.folder)
     stage_1(plan)
     stage_2(plan)
     conclude(plan)
     print(f"\nTook {(time.monotonic() - started) / 60:.1f} minutes. Nothing was downloaded.")
     return 0
+
+
+def prepare(folder: Path) -> None:
+    """Make the output folder; an earlier demonstration in it is replaced, anything else is left alone.
+
+    Raises:
+        UserError: When the folder holds something else.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        if not (folder / MARKER).exists():
+            raise UserError(f"--output_dir {folder}: not empty, and not made by this command; choose another folder")
+        for item in folder.iterdir():
+            if item.is_dir():
+                shutil.rmtree(item)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARKER).write_text("This folder is made, and made anew, by `seed-train quickstart`.\n", encoding="utf-8")
 
 
 def stage_1(plan: Plan) -> None:
@@ -163,6 +182,7 @@ def _run(jobs: Sequence[Job], plan: Plan) -> None:
 
 def conclude(plan: Plan) -> None:
     """Print table, transcript and paths."""
+    from seed_trainer.commands import report
     from seed_trainer.quickstart import curves, transcripts
     from seed_trainer.resolve import load_config
 
@@ -187,5 +207,8 @@ def conclude(plan: Plan) -> None:
     )
     (plan.folder / "transcript.txt").write_text(text + "\n", encoding="utf-8")
     print(text)
+    folders = [str(plan.run_folder(method, seed)) for method in METHODS for seed in range(plan.seeds)]
+    print()
+    report.main([*folders, "--output", str(plan.folder / "report.html"), "--title", "Quick start: SEED and GRPO"])
     for name in ("curves.png", "results.md", "transcript.txt"):
-        print(f"{plan.folder / name}")
+        print(plan.folder / name)

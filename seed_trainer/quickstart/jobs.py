@@ -17,6 +17,7 @@ from seed_trainer.cli import UserError
 
 LOG_FILE = "log.txt"
 POLL_SECONDS = 0.5
+QUIET_SECONDS = 20.0
 SHOWN_LOG_LINES = 15
 
 
@@ -42,7 +43,9 @@ class _Running:
     job: Job
     process: subprocess.Popen[bytes]
     log: IO[bytes]
-    bar: Any
+    started: float
+    bar: Any = None
+    said: float = 0.0
 
 
 def environment() -> dict[str, str]:
@@ -74,65 +77,67 @@ def run_jobs(jobs: Sequence[Job], workers: int) -> dict[str, float]:
     """
     waiting = list(jobs)
     running: list[_Running] = []
-    started: dict[str, float] = {}
     seconds: dict[str, float] = {}
     try:
         while waiting or running:
             while waiting and len(running) < workers:
-                job = waiting.pop(0)
-                started[job.name] = time.monotonic()
-                running.append(_start(job, len(seconds) + len(running)))
+                running.append(_start(waiting.pop(0), len(seconds) + len(running)))
             time.sleep(POLL_SECONDS)
             for item in list(running):
-                _show(item)
                 code = item.process.poll()
-                if code is None:
-                    continue
-                running.remove(item)
-                seconds[item.job.name] = time.monotonic() - started[item.job.name]
-                _finish(item, code)
+                _show(item, ended=code is not None)
+                if code is not None:
+                    running.remove(item)
+                    seconds[item.job.name] = time.monotonic() - item.started
+                    _finish(item, code)
     finally:
         for item in running:
             item.process.terminate()
             item.process.wait()
             item.log.close()
-            item.bar.close()
     return seconds
 
 
 def _start(job: Job, position: int) -> _Running:
-    from tqdm.auto import tqdm
-
     job.folder.mkdir(parents=True, exist_ok=True)
     log = (job.folder / LOG_FILE).open("wb")
     command = [sys.executable, "-W", "ignore", "-m", "seed_trainer", *job.arguments]
     process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment())
-    form = "{desc} {percentage:3.0f}% |{bar:24}| {n_fmt}/{total_fmt} [{elapsed}]{postfix}"
-    if not job.steps:
-        form = "{desc} [{elapsed}]{postfix}"
-    bar = tqdm(total=job.steps or None, desc=f"{job.name:<16}", position=position, bar_format=form, leave=True)
-    return _Running(job, process, log, bar)
+    item = _Running(job, process, log, time.monotonic())
+    if sys.stderr.isatty():
+        from tqdm.auto import tqdm
+
+        form = "{desc} {percentage:3.0f}% |{bar:24}| {n_fmt}/{total_fmt} [{elapsed}] {postfix}"
+        if not job.steps:
+            form = "{desc} [{elapsed}] {postfix}"
+        item.bar = tqdm(total=job.steps or None, desc=f"{job.name:<18}", position=position, bar_format=form)
+    return item
 
 
-def _show(item: _Running) -> None:
-    """Move the bar to the last step the child has logged."""
-    lines = _metrics(item.job.folder)
-    steps = [line["step"] for line in lines]
-    if item.job.steps and steps:
-        item.bar.n = min(max(steps), item.job.steps)
-    for key, label in (("env/success", "train"), ("eval_success", "panel")):
+def _show(item: _Running, ended: bool) -> None:
+    """Move the bar to the last step that the child has logged; without a terminal, say it now and then."""
+    lines = read_metrics(item.job.folder)
+    step = max((int(line["step"]) for line in lines), default=0)
+    rates = []
+    for key, label in (("env/success", "training"), ("eval_success", "panel")):
         values = [line[key] for line in lines if key in line]
-        if values:
-            item.bar.set_postfix({**_postfix(item.bar), label: f"{values[-1]:.0%}"}, refresh=False)
-    item.bar.refresh()
+        rates += [f"{label} {values[-1]:.0%}"] if values else []
+    if item.bar is not None:
+        item.bar.n = min(step, item.job.steps) if item.job.steps else 0
+        item.bar.set_postfix_str(", ".join(rates), refresh=False)
+        item.bar.refresh()
+        return
+    now = time.monotonic()
+    if ended or now - item.said > QUIET_SECONDS:
+        item.said = now
+        share = f" {min(step, item.job.steps)}/{item.job.steps}" if item.job.steps else ""
+        state = " done" if ended else ""
+        line = f"  {item.job.name}{share} [{now - item.started:.0f} s] {', '.join(rates)}{state}"
+        print(line.rstrip(), file=sys.stderr, flush=True)
 
 
-def _postfix(bar: Any) -> dict[str, str]:
-    text = bar.postfix or ""
-    return dict(part.split("=", 1) for part in text.split(", ") if "=" in part)
-
-
-def _metrics(folder: Path) -> list[dict[str, Any]]:
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    """The whole lines that a run has logged so far."""
     path = folder / METRICS_FILE
     if not path.exists():
         return []
@@ -143,14 +148,13 @@ def _metrics(folder: Path) -> list[dict[str, Any]]:
 
 def _finish(item: _Running, code: int) -> None:
     item.log.close()
-    if item.job.steps and code == 0:
-        item.bar.n = item.job.steps
-    item.bar.refresh()
-    item.bar.close()
-    if code != 0:
-        text = (item.job.folder / LOG_FILE).read_text(encoding="utf-8", errors="replace")
-        tail = "\n".join(text.splitlines()[-SHOWN_LOG_LINES:])
-        raise UserError(
-            f"{item.job.name} ended with exit code {code}; command: seed-train {' '.join(item.job.arguments)}\n"
-            f"last lines of {item.job.folder / LOG_FILE}:\n{tail}"
-        )
+    if item.bar is not None:
+        item.bar.close()
+    if code == 0:
+        return
+    text = (item.job.folder / LOG_FILE).read_text(encoding="utf-8", errors="replace")
+    tail = "\n".join(text.splitlines()[-SHOWN_LOG_LINES:])
+    raise UserError(
+        f"{item.job.name} ended with exit code {code}; command: seed-train {' '.join(item.job.arguments)}\n"
+        f"last lines of {item.job.folder / LOG_FILE}:\n{tail}"
+    )

@@ -59,9 +59,10 @@ def main(argv: Sequence[str]) -> int:
         if done == total:
             bar.close()
 
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), time.process_time()
     facts = make(recipe, Path(options.output_dir), progress)
-    print(f"{facts} in {time.perf_counter() - started:.0f} s; saved to {options.output_dir}")
+    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+    print(f"{facts} in {seconds:.0f} s ({cpu:.0f} CPU seconds); saved to {options.output_dir}")
     if options.probe:
         from seed_trainer.tiny.probing import probe_folder, table
 

@@ -52,7 +52,7 @@ class Curriculum:
 
     attempts: int = 3
     advised: int = 2
-    misadvised: int = 2
+    misadvised: int = 3
     alone: Habits = FUMBLING
     with_advice: Habits = SKILFUL
     slips: float = 0.03

@@ -31,7 +31,7 @@ class Schedule:
         context_weight: Weight of the tokens that are only read; learning to expect them makes copying come early.
     """
 
-    epochs: float = 1.0
+    epochs: float = 2.0
     batch_tokens: int = 4_000
     learning_rate: float = 4e-3
     matrix_learning_rate: float = 0.02

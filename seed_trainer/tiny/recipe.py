@@ -50,7 +50,7 @@ class Course:
     room_games: int
 
 
-COURSES: tuple[Course, ...] = (Course("mechanics", MECHANICS, 500, 200), Course("base", BASE, 900, 250))
+COURSES: tuple[Course, ...] = (Course("mechanics", MECHANICS, 700, 300), Course("base", BASE, 1300, 400))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,73 @@
+"""What the quick start says and draws: numbers as measured, with intervals and the words of caution."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from seed_trainer.quickstart.results import CAUTION, Panel, pooled, read_panels, results_table, verdict
+
+
+def write_run(folder: Path, rates: list[tuple[int, int, int]]) -> None:
+    """An evaluations file: step, episodes won, episodes played; one more episode was ended by a fault."""
+    folder.mkdir(parents=True)
+    with (folder / "evaluations.jsonl").open("w", encoding="utf-8") as file:
+        for step, won, played in rates:
+            episodes = [{"success": index < won, "steps": 10, "scored": True} for index in range(played)]
+            episodes.append({"success": False, "steps": 3, "scored": False})
+            file.write(json.dumps({"step": step, "prefix": "eval", "episodes": episodes}) + "\n")
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> dict[str, list[list[tuple[int, Panel]]]]:
+    for name, end in (("seed-0", 70), ("seed-1", 60), ("grpo-0", 65), ("grpo-1", 65)):
+        write_run(tmp_path / name, [(0, 20, 100), (8, 40, 100), (16, end, 100)])
+    return {
+        method: [read_panels(tmp_path / f"{method.lower()}-{seed}") for seed in range(2)] for method in ("SEED", "GRPO")
+    }
+
+
+def test_panels_leave_out_faults_and_pool(runs: dict[str, list[list[tuple[int, Panel]]]]) -> None:
+    first = runs["SEED"][0]
+    assert [step for step, _ in first] == [0, 8, 16]
+    assert first[-1][1] == Panel(70, 100, 1000)
+    assert pooled([first[-1][1], runs["SEED"][1][-1][1]]).success == pytest.approx(0.65)
+
+
+def test_table_and_verdict_say_what_was_measured_also_when_equal(
+    runs: dict[str, list[list[tuple[int, Panel]]]],
+) -> None:
+    table = results_table(Panel(15, 100, 1400), runs)
+    assert "| before " in table and "15.0%" in table and "14.0" in table
+    row = next(line for line in table.splitlines() if "after RL, SEED, all seeds" in line)
+    assert "65.0%" in row and "58.2% to 71.3%" in row and "130/200" in row
+    text = verdict(runs)
+    assert "SEED 65.0%, GRPO 65.0%" in text and CAUTION in text and "no evidence" in text
+
+
+def test_curves_are_drawn(runs: dict[str, list[list[tuple[int, Panel]]]], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from PIL import Image
+
+    from seed_trainer.quickstart.curves import draw
+
+    draw(runs, Panel(15, 100, 1400), 4, tmp_path / "curves.png")
+    with Image.open(tmp_path / "curves.png") as image:
+        colours = image.convert("RGB").getcolors(10**6)
+    assert image.size[0] > 800 and colours is not None and len(colours) > 50
+
+
+def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
+    from seed_trainer.cli import UserError
+    from seed_trainer.quickstart.cli import prepare
+
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("x")
+    with pytest.raises(UserError, match="not made by this command"):
+        prepare(tmp_path / "mine")
+    prepare(tmp_path / "new")
+    write_run(tmp_path / "new" / "seed-0", [(0, 1, 2)])
+    prepare(tmp_path / "new")
+    assert not (tmp_path / "new" / "seed-0").exists()
