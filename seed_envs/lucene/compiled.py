@@ -78,21 +78,71 @@ def _order(bounds: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def _look_up(documents: Any, start: int, stop: int, document: int) -> int:
-    """Position of a passage in a posting list, -1 if it is not there."""
-    # Without a branch on the comparison: its outcome cannot be predicted.
-    base, size = start, stop - start
-    while size > 1:
-        half = size >> 1
-        base += half * (documents[base + half - 1] < document)
-        size -= half
-    return base if size == 1 and documents[base] == document else -1
+    """First position from `start` on whose passage is not before `document`; steps double, then halve."""
+    step = 1
+    low = start
+    while low + step < stop and documents[low + step] < document:
+        low += step
+        step <<= 1
+    high = min(low + step, stop)
+    while low < high:
+        middle = (low + high) >> 1
+        if documents[middle] < document:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(nogil=True, cache=True)
+def _best_of(values: Any, found_documents: Any, size: int, best_documents: Any, best_scores: Any) -> int:
+    """The best of the candidates, which are in passage order."""
+    k = best_documents.shape[0]
+    found = 0
+    for index in range(size):
+        score = np.float32(values[index])
+        if found < k or score > best_scores[k - 1]:
+            found = _insert(score, found_documents[index], found, best_documents, best_scores)
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _merge(
+    documents: Any, frequencies: Any, impacts: Any, codes: Any, norms: Any,
+    posting: int, stop: int, count: int, weight: Any,
+    old_documents: Any, old_values: Any, size: int, new_documents: Any, new_values: Any,
+) -> int:  # fmt: skip
+    """Adds a posting list to the candidates, both in passage order; returns how many candidates there are."""
+    index = 0
+    written = 0
+    while posting < stop:
+        document = documents[posting]
+        while index < size and old_documents[index] < document:
+            new_documents[written] = old_documents[index]
+            new_values[written] = old_values[index]
+            index += 1
+            written += 1
+        value = _score(posting, document, count, weight, frequencies, impacts, codes, norms)
+        if index < size and old_documents[index] == document:
+            value += old_values[index]
+            index += 1
+        new_documents[written] = document
+        new_values[written] = value
+        written += 1
+        posting += 1
+    while index < size:
+        new_documents[written] = old_documents[index]
+        new_values[written] = old_values[index]
+        index += 1
+        written += 1
+    return written
 
 
 @njit(nogil=True, cache=True)
 def search(
     documents: Any, frequencies: Any, impacts: Any, codes: Any, norms: Any,
     starts: Any, stops: Any, weights: Any, counts: Any, bounds: Any,
-    accumulator: Any, seen: Any, best_documents: Any, best_scores: Any,
+    accumulator: Any, seen: Any, sums: Any, best_documents: Any, best_scores: Any,
 ) -> int:  # fmt: skip
     """Scores a query and writes the best hits into the two output arrays; leaves the accumulator zeroed.
 
@@ -101,65 +151,63 @@ def search(
     """
     k = best_documents.shape[0]
     order = _order(bounds)
+    n_terms = order.shape[0]
     rest = 0.0
-    for term in range(order.shape[0]):
+    for term in range(n_terms):
         rest += bounds[term] * SLACK
-    spent, n_seen, done, finished = 0.0, 0, 0, False
-    while done < order.shape[0] and not finished:
+    spent, size, done, side, finished = 0.0, 0, 0, 0, False
+    while done < n_terms and not finished:
         term = order[done]
+        if size + stops[term] - starts[term] > MAX_SEEN:
+            _accumulate(documents, frequencies, impacts, codes, norms, starts, stops, weights, counts, accumulator)
+            return _scan(codes.shape[0], accumulator, best_documents, best_scores)
+        size = _merge(
+            documents, frequencies, impacts, codes, norms, starts[term], stops[term], counts[term], weights[term],
+            seen[side], sums[side], size, seen[1 - side], sums[1 - side],
+        )  # fmt: skip
+        side = 1 - side
         done += 1
         rest -= bounds[term] * SLACK
         spent += bounds[term]
+        # No passage has more than `spent` yet, so before that the attempt would be in vain.
+        if done < n_terms and size >= k and rest < spent:
+            _best_of(sums[side], seen[side], size, best_documents, best_scores)
+            finished = np.float32(rest * SLACK) < best_scores[k - 1]
+    candidates, values = seen[side], sums[side]
+    for place in range(done, n_terms):
+        term = order[place]
+        # Passages that the rest cannot lift into the best k drop out; the others are looked up.
+        floor = np.float64(best_scores[k - 1])
+        posting, stop, kept = starts[term], stops[term], 0
+        for index in range(size):
+            if values[index] + rest * SLACK < floor:
+                continue
+            document, value = candidates[index], values[index]
+            posting = _look_up(documents, posting, stop, document)
+            if posting < stop and documents[posting] == document:
+                value += _score(posting, document, counts[term], weights[term], frequencies, impacts, codes, norms)
+            candidates[kept] = document
+            values[kept] = value
+            kept += 1
+        size = kept
+        rest -= bounds[term] * SLACK
+        if place + 1 < n_terms:
+            _best_of(values, candidates, size, best_documents, best_scores)
+    return _best_of(values, candidates, size, best_documents, best_scores)
+
+
+@njit(nogil=True, cache=True)
+def _accumulate(
+    documents: Any, frequencies: Any, impacts: Any, codes: Any, norms: Any,
+    starts: Any, stops: Any, weights: Any, counts: Any, accumulator: Any,
+) -> None:  # fmt: skip
+    """Adds all posting lists to the accumulator."""
+    for term in range(starts.shape[0]):
         for posting in range(starts[term], stops[term]):
             document = documents[posting]
-            before = accumulator[document]
-            accumulator[document] = before + _score(
+            accumulator[document] += _score(
                 posting, document, counts[term], weights[term], frequencies, impacts, codes, norms
             )
-            if before == 0.0:
-                if n_seen < MAX_SEEN:
-                    seen[n_seen] = document
-                n_seen += 1
-        # No passage has more than `spent` yet, so before that the attempt would be in vain.
-        if done < order.shape[0] and k <= n_seen <= MAX_SEEN and rest < spent:
-            found = 0
-            for index in range(n_seen):
-                value = np.float32(accumulator[seen[index]])
-                if found < k or value > best_scores[k - 1]:
-                    found = _insert(value, seen[index], found, best_documents, best_scores)
-            finished = np.float32(rest * SLACK) < best_scores[k - 1]
-    if n_seen > MAX_SEEN:
-        return _scan(codes.shape[0], accumulator, best_documents, best_scores)
-    n_left = n_seen
-    for position in range(done, order.shape[0]):
-        term = order[position]
-        # Passages that the rest cannot lift into the best k drop out; the others move to the front.
-        floor = np.float64(best_scores[k - 1])
-        kept = 0
-        for index in range(n_left):
-            document = seen[index]
-            if accumulator[document] + rest * SLACK < floor:
-                accumulator[document] = 0.0
-                continue
-            posting = _look_up(documents, starts[term], stops[term], document)
-            if posting >= 0:
-                accumulator[document] += _score(
-                    posting, document, counts[term], weights[term], frequencies, impacts, codes, norms
-                )
-            seen[kept] = document
-            kept += 1
-        n_left = kept
-        rest -= bounds[term] * SLACK
-        if position + 1 < order.shape[0]:
-            found = 0
-            for index in range(n_left):
-                found = _insert(np.float32(accumulator[seen[index]]), seen[index], found, best_documents, best_scores)
-    found = 0
-    for index in range(n_left):
-        document = seen[index]
-        found = _insert(np.float32(accumulator[document]), document, found, best_documents, best_scores)
-        accumulator[document] = 0.0
-    return found
 
 
 @njit(nogil=True, cache=True)

@@ -58,7 +58,8 @@ def _accumulator(size: int) -> NDArray[np.float64]:
     if current is None or current.shape[0] < size:
         current = np.zeros(size, dtype=np.float64)
         _workspace.accumulator = current
-        _workspace.seen = np.empty(8192, dtype=np.int32)
+        _workspace.seen = np.empty((2, 8192), dtype=np.int32)
+        _workspace.sums = np.empty((2, 8192), dtype=np.float64)
     return current
 
 
@@ -138,7 +139,9 @@ def numba_kernel(postings: Postings, terms: QueryTerms, k: int) -> Hits:
     best_documents = np.empty(k, dtype=np.int32)
     best_scores = np.empty(k, dtype=np.float32)
     accumulator = _accumulator(size)
-    found = compiled.search(*postings, *terms, accumulator, _workspace.seen, best_documents, best_scores)
+    found = compiled.search(
+        *postings, *terms, accumulator, _workspace.seen, _workspace.sums, best_documents, best_scores
+    )
     return best_documents[:found], best_scores[:found]
 
 
