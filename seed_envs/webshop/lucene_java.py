@@ -49,7 +49,7 @@ class JavaLucene:
         _java_class("io.anserini.index.IndexCollection").main(
             [
                 *("-collection", "JsonCollection", "-input", str(passages), "-index", str(index)),
-                *("-generator", "DefaultLuceneDocumentGenerator", "-threads", "1"),
+                *("-generator", "DefaultLuceneDocumentGenerator", "-threads", "1", "-quiet"),
             ]
         )
         self._pid = os.getpid()
@@ -78,7 +78,8 @@ def _java_class(name: str) -> Any:
         jar = _anserini_jar()
         os.environ["JAVA_HOME"] = _java_home()
         jnius_config.set_classpath(str(jar))
-        jnius_config.add_options("-Xmx2g", "-XX:+UseSerialGC", "-Xrs")
+        silent = Path(__file__).parent / "data" / "log4j2.properties"
+        jnius_config.add_options("-Xmx2g", "-XX:+UseSerialGC", "-Xrs", f"-Dlog4j2.configurationFile={silent}")
     from jnius import autoclass
 
     return autoclass(name)

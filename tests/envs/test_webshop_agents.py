@@ -82,7 +82,7 @@ def test_a_skill_stands_after_the_task_line() -> None:
 
 def episode(env: WebShopEnv, task_id: str, policy: str, limit: int = 15) -> Trajectory:
     observation, info = env.reset(options={"task_id": task_id})
-    steps = []
+    steps: list[Step] = []
     done = False
     while not done and len(steps) < limit:
         action = getattr(env, policy)() if policy.endswith("_action") else policy
