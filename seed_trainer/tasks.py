@@ -44,6 +44,7 @@ def split_rows(env: Any, split: str, count: int, what: str) -> list[dict[str, An
     """
     try:
         ids = env.unwrapped.task_ids(split)
+        env.unwrapped.require_data(split)
     except UnboundedSplit:
         if count <= 0:
             raise UserError(f"split {split!r} is procedural and has no list: set {what} to a number of tasks") from None
