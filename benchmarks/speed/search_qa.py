@@ -54,7 +54,7 @@ def measure() -> list[SpeedRow]:
     """
     anserini_jar()
     for package in ("fastapi", "uvicorn"):
-        require(package, "bench", "the Search-R1-style server")
+        require(package, "services", "the Search-R1-style server")
     gym.register_envs(seed_envs)
     library = open_library("large", 0)
     ours = BM25Retriever(library.corpus, kernel="numba")

@@ -11,10 +11,12 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _PUNCTUATION_BYTES = string.punctuation.encode("ascii")
+_PUNCTUATION_TO_BLANKS = {ord(c): " " for c in string.punctuation if unicodedata.category(c)[0] == "P"}
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _CLOSED_ANSWERS = frozenset({"yes", "no", "noanswer"})
 
@@ -31,6 +33,7 @@ class AnswerScores(NamedTuple):
 NO_SCORES = AnswerScores(0.0, 0.0, 0.0, 0.0)
 
 
+@lru_cache(maxsize=8192)
 def normalise(text: str) -> str:
     """Lower-case, delete ASCII punctuation, drop the articles, collapse white space.
 
@@ -100,6 +103,12 @@ def token_f1(answer: str, golds: Sequence[str]) -> float:
     return best
 
 
+@lru_cache(maxsize=4096)
+def gold_forms(answers: tuple[str, ...]) -> tuple[str, ...]:
+    """The normalised golds that are not empty."""
+    return tuple(gold for answer in answers if (gold := normalise(answer)))
+
+
 def contains_answer(passage: str, normalised_golds: Sequence[str]) -> bool:
     """Whether the normalised passage has one of the golds as whole words; golds must be normalised and not empty."""
     stripped = _stripped(passage)
@@ -110,8 +119,11 @@ def contains_answer(passage: str, normalised_golds: Sequence[str]) -> bool:
     return any(f" {gold} " in text for gold in normalised_golds)
 
 
+@lru_cache(maxsize=2048)
 def lenient_form(text: str) -> str:
     """A spelling-tolerant form: NFKC, accents stripped, every Unicode punctuation mark a blank, then `normalise`."""
+    if text.isascii():
+        return normalise(text.translate(_PUNCTUATION_TO_BLANKS))
     folded = unicodedata.normalize("NFKC", text)
     stripped = "".join(c for c in unicodedata.normalize("NFD", folded) if not unicodedata.combining(c))
     spaced = "".join(" " if unicodedata.category(c)[0] == "P" else c for c in stripped)

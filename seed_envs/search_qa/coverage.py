@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from seed_envs.search_qa.answers import contains_answer, normalise
+from seed_envs.search_qa.answers import contains_answer, gold_forms
 from seed_envs.search_qa.questions import Question
 from seed_envs.search_qa.retrievers.base import Retriever
 
@@ -40,7 +40,7 @@ def answer_coverage(questions: Sequence[Question], retriever: Retriever, k: int)
     for start in range(0, len(questions), _BATCH):
         batch = questions[start : start + _BATCH]
         for question, hits in zip(batch, retriever.search([q.text for q in batch], k), strict=True):
-            golds = [gold for answer in question.answers if (gold := normalise(answer))]
+            golds = gold_forms(question.answers)
             shown = bool(golds) and any(contains_answer(hit.contents, golds) for hit in hits)
             totals[question.data_source] = totals.get(question.data_source, 0) + 1
             found[question.data_source] = found.get(question.data_source, 0) + shown

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from seed_envs.base import MAX_ACTION_LENGTH, Outcome, SeedEnv, TaskStatus
-from seed_envs.errors import InvalidState, OracleUnavailable, RetrievalError, UnknownOption, close_matches
+from seed_envs.errors import (
+    InvalidState,
+    OracleUnavailable,
+    RetrievalError,
+    UnknownOption,
+    UnknownTask,
+    close_matches,
+)
 from seed_envs.search_qa.baseline import random_reply, rule_reply
 from seed_envs.search_qa.collection import open_collection
 from seed_envs.search_qa.episode import Episode
@@ -183,6 +190,8 @@ class SearchQAEnv(SeedEnv[str]):
         return self._source.task_ids(split)
 
     def _begin(self, task_id: str, options: dict[str, Any]) -> str:
+        if not isinstance(task_id, str):
+            raise UnknownTask(f"task {task_id!r}: expected a string such as 'nq/test/17'")
         question = self._source.question(task_id)
         self._episode = Episode(question, ask(question.text), gold_found=(False,) * len(question.hops))
         return self._episode.goal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from seed_envs.search_qa.answers import NO_SCORES, AnswerScores, contains_answer, normalise
+from seed_envs.search_qa.answers import NO_SCORES, AnswerScores, contains_answer, gold_forms
 from seed_envs.search_qa.questions import Question
 from seed_envs.search_qa.retrievers.base import Hit
 from seed_envs.search_qa.scoring import Turn
@@ -67,5 +67,5 @@ class Episode:
             before or not ids.isdisjoint(hop) for before, hop in zip(self.gold_found, self.question.hops, strict=True)
         )
         if not self.answer_in_context:
-            golds = [gold for answer in self.question.answers if (gold := normalise(answer))]
+            golds = gold_forms(self.question.answers)
             self.answer_in_context = any(contains_answer(hit.contents, golds) for hit in hits)

@@ -7,7 +7,7 @@ computed once for other seeds. Nothing here searches except that computation.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -57,6 +57,8 @@ class GeneratedQuestions:
     def __init__(self, size: str, seed: int) -> None:
         self.size, self.seed = size, seed
         self._manifests: dict[str, Manifest] = {}
+        # The episodes of a group ask the same question.
+        self.question: Callable[[str], Question] = lru_cache(maxsize=4096)(self.make)
 
     @property
     def library(self) -> Library:
@@ -73,8 +75,8 @@ class GeneratedQuestions:
         """See `QuestionSource`; "eval" is the test split."""
         return self.manifest("test" if split == "eval" else split)
 
-    def question(self, task_id: str) -> Question:
-        """See `QuestionSource`."""
+    def make(self, task_id: str) -> Question:
+        """The question of an id, as `question` without its cache; raises UnknownTask."""
         parts = task_id.split("/")
         split = parts[1] if len(parts) == 3 and parts[1] in GENERATED_SPLITS else "test"
         self.manifest(split).check(task_id)

@@ -252,8 +252,9 @@ def test_bad_arguments_name_value_and_choices():
         with pytest.raises(error, match=message):
             gym.make("seed/SearchQA-v0", **kwargs).reset()
     env = gym.make("seed/SearchQA-v0", collection="tiny")
-    with pytest.raises(UnknownTask, match="nq/test"):
-        env.reset(options={"task_id": "nq/test/x1"})
+    for task_id in ("nq/test/x1", 3, ["nq/test/1"]):
+        with pytest.raises(UnknownTask, match="nq/test"):
+            env.reset(options={"task_id": task_id})
 
 
 @pytest.mark.parametrize("collection", ["tiny", "default"])
