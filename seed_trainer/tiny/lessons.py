@@ -172,9 +172,8 @@ class Classroom:
             advised += [Part(task, plan.with_advice, own[k % len(own)], followed=True) for k in range(plan.advised)]
             thing = thing_of(attempts[index * plan.attempts])
             foreign = [skill for other, skill in self._skills if other != thing]
-            if foreign:
-                for _ in range(plan.misadvised):
-                    misadvised.append(Part(task, plan.alone, rng.choice(foreign), slips=plan.slips))
+            lent = [rng.choice(foreign) for _ in range(plan.misadvised)] if foreign else []
+            misadvised += [Part(task, plan.alone, skill, slips=plan.slips) for skill in lent]
             self._skills.append((thing, own[-1]))
         return advised, misadvised
 

@@ -73,8 +73,11 @@ def test_saved_and_loaded_by_auto_tokenizer_it_is_the_same(tmp_path: Path) -> No
     tokenizer.save_pretrained(tmp_path)
     loaded = AutoTokenizer.from_pretrained(tmp_path)
     for add in (True, False):
-        ids = [t.apply_chat_template(CONVERSATION, add_generation_prompt=add)["input_ids"] for t in (tokenizer, loaded)]
-        assert ids[0] == ids[1]
+        texts = [
+            t.apply_chat_template(CONVERSATION, add_generation_prompt=add, tokenize=False) for t in (tokenizer, loaded)
+        ]
+        assert texts[0] == texts[1]
+        assert tokenizer(texts[0])["input_ids"] == loaded(texts[1])["input_ids"]
     assert (loaded.eos_token, loaded.padding_side) == (END, "left")
 
 
