@@ -195,3 +195,25 @@ def test_pictures_reach_a_vision_model(vision_model):
     assert replies[0].text != replies[1].text
     assert replies[0].text == agent.act([request("red", image=dark)])[0].text
     assert replies[0].meta["usage"]["prompt_tokens"] == replies[1].meta["usage"]["prompt_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("thinking", "ending"), [(True, "<|im_start|>assistant\n"), (False, "<think>\n\n</think>\n\n")]
+)
+def test_the_real_qwen3_template_obeys_the_switch(tmp_path, data_dir, thinking, ending):
+    source = data_dir / "tokenizers" / "qwen3"
+    if not source.is_dir():
+        pytest.skip("real data: tokenizers/qwen3 is not there")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+    tokenizer.save_pretrained(tmp_path)
+    config = transformers.Qwen3Config(
+        vocab_size=len(tokenizer), hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=1,
+        num_key_value_heads=1, head_dim=16, max_position_embeddings=512,
+    )  # fmt: skip
+    transformers.Qwen3ForCausalLM(config).save_pretrained(tmp_path)
+    agent = make(tmp_path, thinking=False, max_new_tokens=4)
+    prompt = agent._render([{"role": "user", "content": "Go left."}])
+    assert prompt.endswith("<think>\n\n</think>\n\n")
+    (reply,) = agent.act([request("Go left.")])
+    assert reply.error is None
+    assert reply.meta["usage"]["prompt_tokens"] == len(tokenizer(prompt, add_special_tokens=False)["input_ids"])
