@@ -42,7 +42,7 @@ class Plan:
 
     folder: Path
     seeds: int = 2
-    rounds: int = 24
+    rounds: int = 20
     panel: int = 120
     sft_tasks: int = 48
     workers: int = 2

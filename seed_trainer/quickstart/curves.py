@@ -52,8 +52,9 @@ def draw(runs: dict[str, list[list[tuple[int, Panel]]]], before: Panel, steps_pe
     axes.set_ylabel("success on the held-out panel, %")
     axes.set_ylim(0, 100)
     axes.grid(alpha=0.25)
-    axes.legend(loc="lower right", frameon=False)
-    axes.set_title("Mean over seeds with 95 % Wilson band; thin lines are single seeds", fontsize=9, color="0.35")
+    axes.legend(loc="upper left", frameon=False)
+    title = "Mean over seeds with 95 % Wilson band; thin lines are single seeds (a demonstration, no evidence)"
+    axes.set_title(title, fontsize=9, color="0.35")
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     figure.savefig(path)
