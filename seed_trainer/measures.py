@@ -251,10 +251,26 @@ def proxy_metrics(scores: Scores, gates: Tensor, batch: Mapping[str, Any]) -> di
     }
 
 
+def split_metrics(
+    scores: Scores, gates: Tensor, batch: Mapping[str, Any], task_types: Sequence[str]
+) -> dict[str, float]:
+    """Return the mean gate by task type, and apart for thinking and action where replies have both."""
+    chosen = scores.mask > 0
+    parts = {
+        f"opd/gate_type/{name}": chosen & (batch["task_type"] == index)[:, None]
+        for index, name in enumerate(task_types)
+    }
+    if "action_tokens" in batch:
+        action = batch["action_tokens"] > 0
+        parts |= {"opd/gate_action": chosen & action, "opd/gate_think": chosen & ~action}
+    return {name: float(gates[where].mean()) for name, where in parts.items() if bool(where.any())}
+
+
 def log_distillation(trainer: Any, scores: Scores, gates: Tensor, opd: Tensor, batch: Mapping[str, Any]) -> None:
     """Log one mini-batch's distillation."""
     scale = float(trainer.current_gradient_accumulation_steps)
     metrics = gate_metrics(scores, gates, batch["success"], trainer.gate_beta)
     metrics["opd/loss"] = float(opd.detach()) * scale
     metrics.update(proxy_metrics(scores, gates, batch))
+    metrics.update(split_metrics(scores, gates, batch, trainer.task_types))
     append_metrics(trainer, metrics)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 CITATION = """@misc{seed2026,
-  title = {SEED: Self-Evolving On-Policy Distillation for Agentic RL},
+  title = {SEED: Self-Evolving On-Policy Distillation},
   eprint = {2607.14777},
   archivePrefix = {arXiv}
 }"""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from seed_envs.base import SeedEnv
 from seed_envs.errors import SeedEnvsError, UnboundedSplit
 from seed_envs.tasks import Manifest
 from seed_trainer.cli import UserError
@@ -44,7 +45,8 @@ def split_rows(env: Any, split: str, count: int, what: str) -> list[dict[str, An
     """
     try:
         ids = env.unwrapped.task_ids(split)
-        env.unwrapped.require_data(split)
+        if isinstance(env.unwrapped, SeedEnv):
+            env.unwrapped.require_data(split)
     except UnboundedSplit:
         if count <= 0:
             raise UserError(f"split {split!r} is procedural and has no list: set {what} to a number of tasks") from None

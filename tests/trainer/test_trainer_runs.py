@@ -291,3 +291,20 @@ def test_alignment_is_measured_by_branching(make_trainer: TrainerFactory) -> Non
     again = measure_alignment(trainer, [TaskSpec(word) for word in WORDS * 2], responses=2, continuations=2, seed=1)
     assert result == again and result.states == 8
     assert 0.0 < result.mean_gate < 1.0 and result.low <= result.covariance <= result.high
+
+
+def test_gate_is_split_by_task_type(make_trainer: TrainerFactory) -> None:
+    trainer = make_trainer(skill_source="generic", opd_coef=0.3)
+    trainer.train()
+    lines = [line for line in metrics(trainer) if "opd/gate_mean" in line]
+    assert lines and all(line["opd/gate_type/say"] == pytest.approx(line["opd/gate_mean"], abs=1e-6) for line in lines)
+
+
+def test_distilling_action_tokens_only(make_trainer: TrainerFactory) -> None:
+    """Replies without tags are all action: distilling actions equals distilling everything, thinking is nothing."""
+    counts = {}
+    for kind in ("all", "action", "think"):
+        trainer = make_trainer(skill_source="generic", opd_coef=0.3, opd_tokens=kind, rounds=1)
+        trainer.train()
+        counts[kind] = [line["opd/tokens"] for line in metrics(trainer) if "opd/tokens" in line][-1]
+    assert counts["all"] == counts["action"] > 0 == counts["think"]
