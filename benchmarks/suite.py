@@ -15,6 +15,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from seed_envs.base import SeedEnv
 from seed_envs.data import data_dir
 from seed_envs.errors import DataInvalid, DataMissing, UnboundedSplit, close_matches
 from seed_envs.profiles import Profile, get_profile
@@ -115,6 +116,8 @@ class Suite:
         env = gym.make(self.env_id, **{**profile_kwargs, **self.arguments(env_kwargs or {})})
         try:
             listed = env.unwrapped.task_ids(self.split)  # type: ignore[attr-defined]
+            if isinstance(env.unwrapped, SeedEnv):
+                env.unwrapped.require_data(self.split)
         except UnboundedSplit as error:
             raise ConfigInvalid(f"suite {self.name!r}: {error}") from error
         finally:

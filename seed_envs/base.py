@@ -156,6 +156,15 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
         """
         raise NotImplementedError
 
+    def require_data(self, split: str) -> None:
+        """Make sure, before a run, that every listed task of a split can be played.
+
+        Nothing to do where :meth:`task_ids` reads the data anyway, or where tasks need none.
+
+        Raises:
+            DataMissing: When data is missing; the message holds the command that fetches it.
+        """
+
     def _begin(self, task_id: str, options: dict[str, Any]) -> Obs:
         """Load a task and return its first observation; raises UnknownTask for an unknown id."""
         raise NotImplementedError

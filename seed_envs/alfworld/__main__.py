@@ -116,7 +116,9 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _demos(args: argparse.Namespace) -> None:
-    ids = TaskSource(args.data_dir).ids(args.split)
+    source = TaskSource(args.data_dir)
+    source.require(args.split)
+    ids = source.ids(args.split)
     chosen = list(islice(ids, args.limit or None))
     played = demos.demonstrations(chosen, expert=args.expert, profile=args.profile, data_dir=args.data_dir)
     with args.output.open("w", encoding="utf-8") as file:

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from seed_envs.alfworld.library import GAME_FILE, MAX_GAME_FILE_BYTES, walk_tree
-from seed_envs.alfworld.tasks import LISTED_SPLITS, VALID_UNSEEN_GAMES, manifest
+from seed_envs.alfworld.library import GAME_FILE, MAX_GAME_FILE_BYTES, OFFICIAL_SPLITS, walk_tree
+from seed_envs.alfworld.tasks import manifest
 from seed_envs.errors import DataInvalid, DataMissing
 
 _RELEASES: Final = "https://github.com/alfworld/alfworld/releases/download"
@@ -178,18 +178,13 @@ def check_games(folder: Path) -> dict[str, int]:
     """
     found = {task_id for task_id, _ in walk_tree(folder)}
     counts: dict[str, int] = {}
-    for split in LISTED_SPLITS:
+    for split in OFFICIAL_SPLITS:
         missing = [task_id for task_id in manifest(split) if task_id not in found]
         if missing:
             raise DataInvalid(
                 f"{folder}: {len(missing):,} listed games of {split!r} are missing, such as {missing[0]!r}"
             )
         counts[split] = len(manifest(split))
-    counts["valid_unseen"] = sum(task_id.startswith("valid_unseen/") for task_id in found)
-    if counts["valid_unseen"] != VALID_UNSEEN_GAMES:
-        raise DataInvalid(
-            f"{folder}: expected {VALID_UNSEEN_GAMES} games of 'valid_unseen', got {counts['valid_unseen']}"
-        )
     return counts
 
 

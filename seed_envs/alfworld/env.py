@@ -79,7 +79,7 @@ class ALFWorldEnv(SeedEnv[str]):
     | `mini_train`, `mini_valid_seen`, `mini_valid_unseen` | 60, 30, 30 | generated, listed, nothing to download; the default |
     | `procedural_train`, `procedural_valid_seen`, `procedural_valid_unseen` | unlimited | generated in 96 official rooms, `valid_unseen` in 12 other rooms |
     | `compact_train`, `compact_validation`, `compact_test` | 600, 192, 240 | one small room of 12 places, for very small models; goal combinations differ between the splits |
-    | `train`, `valid_seen`, `valid_unseen` | 3,553, 140, 134 | the official games, listed in sorted order |
+    | `train`, `valid_seen`, `valid_unseen` | 3,553, 140, 134 | the official games, listed in sorted order; the lists ship with the package, the games do not |
     | `custom` | what is there | games of your own in `data_dir` |
 
     Task ids: `train/<task>/<trial>`, `procedural/train/17;scene=301`, `compact/test/5`. An id is one game on every
@@ -228,6 +228,11 @@ class ALFWorldEnv(SeedEnv[str]):
         """See ``SeedEnv.task_ids``; filters of the constructor apply."""
         self.check_split(split)
         return self._chooser.listed(split, self.task_types, self.scenes)
+
+    def require_data(self, split: str) -> None:
+        """See ``SeedEnv.require_data``."""
+        self.check_split(split)
+        self.source.require(split)
 
     def _choose_task(self, options: dict[str, Any]) -> str:
         task_types, scenes = self.task_types, self.scenes

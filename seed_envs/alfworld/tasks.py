@@ -30,9 +30,6 @@ MINI_SPLITS: Final = ("mini_train", "mini_valid_seen", "mini_valid_unseen")
 PROCEDURAL_SPLITS: Final = tuple(f"procedural_{part}" for part in rooms.PARTS)
 COMPACT_SPLITS: Final = tuple(f"compact_{part}" for part in compact.PARTS)
 CUSTOM_SPLIT: Final = "custom"
-LISTED_SPLITS: Final = ("train", "valid_seen")
-"""Official splits whose ids ship with the package; those of ``valid_unseen`` are read from the data."""
-VALID_UNSEEN_GAMES: Final = 134
 MAX_GENERATED_SEED: Final = 2**31
 SPLITS: Final = (*MINI_SPLITS, *PROCEDURAL_SPLITS, *COMPACT_SPLITS, *OFFICIAL_SPLITS, CUSTOM_SPLIT)
 DOWNLOAD_COMMAND: Final = "python -m seed_envs.alfworld download"
@@ -63,6 +60,7 @@ class TaskSource:
     def __init__(self, data_dir: str | os.PathLike[str] | None = None) -> None:
         self.data_dir = data_dir
         self._library: Library | None = None
+        self._complete: set[str] = set()
 
     def library(self) -> Library:
         """The official games on disk.
@@ -86,7 +84,7 @@ class TaskSource:
 
         Raises:
             UnboundedSplit: for a procedural split, which has a game for every number.
-            DataMissing: when official games are wanted and not all of the split's are there.
+            DataMissing: for ``custom``, when there are no games of one's own.
         """
         if split in PROCEDURAL_SPLITS:
             part = split.removeprefix("procedural_")
@@ -96,12 +94,21 @@ class TaskSource:
             )
         if split in COMPACT_SPLITS:
             return compact.panel(split.removeprefix("compact_"))
-        if split in MINI_SPLITS:
-            return manifest(split)
         if split == CUSTOM_SPLIT:
             return self._custom_ids()
-        if split not in LISTED_SPLITS:
-            return self._unlisted_ids(split)
+        return manifest(split)
+
+    def require(self, split: str) -> None:
+        """Make sure that every listed game of a split can be played; only official games can be missing.
+
+        Args:
+            split: one of ``SPLITS``.
+
+        Raises:
+            DataMissing: when official games are wanted and not all of the split's are there.
+        """
+        if split not in OFFICIAL_SPLITS or split in self._complete:
+            return
         listed = manifest(split)
         here = set(self.library().ids)
         missing = [task_id for task_id in listed if task_id not in here]
@@ -110,21 +117,11 @@ class TaskSource:
                 f"split {split!r} lists {len(listed):,} official games, {len(missing):,} of them are not in "
                 f"{self._where()}, the first being {missing[0]!r}; run: {DOWNLOAD_COMMAND}"
             )
-        return listed
-
-    def _unlisted_ids(self, split: str) -> tuple[str, ...]:
-        found = tuple(task_id for task_id in self.library().ids if task_id.startswith(f"{split}/"))
-        if len(found) != VALID_UNSEEN_GAMES:
-            raise DataMissing(
-                f"split {split!r} has {VALID_UNSEEN_GAMES} official games, {len(found)} are in {self._where()}; "
-                f"run: {DOWNLOAD_COMMAND}"
-            )
-        return found
+        self._complete.add(split)
 
     def _custom_ids(self) -> tuple[str, ...]:
-        official = {task_id for split in LISTED_SPLITS for task_id in manifest(split)}
-        unlisted = f"{OFFICIAL_SPLITS[-1]}/"
-        found = tuple(i for i in self.library().ids if i not in official and not i.startswith(unlisted))
+        official = {task_id for split in OFFICIAL_SPLITS for task_id in manifest(split)}
+        found = tuple(task_id for task_id in self.library().ids if task_id not in official)
         if not found:
             raise DataMissing(
                 f"split 'custom' means games of your own, and {self._where()} holds official games only; put "
@@ -153,17 +150,28 @@ class TaskSource:
         if task_id.startswith(("procedural/", "compact/")):
             return generated_game(task_id)
         split = task_id.partition("/")[0]
-        if split in LISTED_SPLITS and task_id not in manifest(split):
-            listed = manifest(split)
-            if self.data_dir is None or task_id not in self.library().ids:
-                raise UnknownTask(
-                    f"task {task_id!r} is not one of the {len(listed):,} games of {split!r}."
-                    f"{close_matches(task_id, listed)}"
-                )
+        if split in OFFICIAL_SPLITS:
+            return self._official_game(task_id, manifest(split))
         if "/" not in task_id:
             raise UnknownTask(
                 f"task {task_id!r}: expected 'split/task/trial' (official), {rooms.make_id('train', 0)!r} (generated) "
                 f"or {compact.make_id('train', 0)!r} (compact)"
+            )
+        return self.library().game(task_id)
+
+    def _official_game(self, task_id: str, listed: Manifest) -> Game:
+        """A listed game, or one of the user's own that lies in a folder with the name of an official split."""
+        if task_id in listed:
+            try:
+                return self.library().game(task_id)
+            except UnknownTask as error:
+                raise DataMissing(
+                    f"the official game {task_id!r} is not in {self._where()}; run: {DOWNLOAD_COMMAND}"
+                ) from error
+        if self.data_dir is None or task_id not in self.library().ids:
+            raise UnknownTask(
+                f"task {task_id!r} is not one of the {len(listed):,} games of {listed.name!r}."
+                f"{close_matches(task_id, listed)}"
             )
         return self.library().game(task_id)
 
@@ -307,9 +315,11 @@ class TaskChooser:
 
         Raises:
             NoTaskMatches: when the filters leave nothing.
+            DataMissing: when official games are wanted and not all of the split's are there.
         """
         if split in PROCEDURAL_SPLITS:
             return self._draw_procedural(split.removeprefix("procedural_"), task_types, scenes, rng)
+        self.source.require(split)
         ids = self.listed(split, task_types, scenes)
         if not ids:
             raise NoTaskMatches(f"no task of split {split!r} has task_type in {task_types} and scene in {scenes}")

@@ -11,6 +11,7 @@ from seed_benchmarks.errors import ConfigInvalid, UnknownSuite
 from seed_benchmarks.runner import start_run
 from seed_benchmarks.suite import Suite, load_suite
 from seed_benchmarks.suites import SUITES, choose_suites, find_suite
+from seed_envs.alfworld.tasks import manifest
 from seed_envs.errors import DataInvalid, DataMissing
 
 MINI = [suite for suite in SUITES if suite.name.split("/")[1].startswith("mini")]
@@ -51,8 +52,21 @@ def test_missing_data_is_named_with_the_way_out(tmp_path, monkeypatch):
     monkeypatch.delenv("ALFWORLD_DATA", raising=False)
     with pytest.raises(DataMissing, match="alfworld"):
         find_suite("alfworld/valid_seen").load_tasks()
+    with pytest.raises(DataMissing, match="python -m seed_envs.alfworld download"):
+        find_suite("alfworld/valid_unseen").load_tasks()
     with pytest.raises(DataMissing, match="--env-arg questions=PATH"):
         find_suite("search_qa/nq").load_tasks()
+
+
+def test_the_panel_of_new_scenes_has_the_published_tasks(tmp_path):
+    listed = manifest("valid_unseen")
+    for task_id in listed:
+        game = tmp_path / "json_2.1.1" / task_id / "game.tw-pddl"
+        game.parent.mkdir(parents=True)
+        game.write_text("{}")
+    tasks = find_suite("alfworld/valid_unseen").load_tasks(env_kwargs={"data_dir": str(tmp_path)})
+    assert tasks.ids == listed.ids
+    assert tasks.sha256 == "07ecc1cbf51299c2780b2e8e3379eace1a0e081269da85162e1de267c0d16a75"
 
 
 def test_the_seven_question_sets_are_read_in_order_and_counted(tmp_path, monkeypatch):

@@ -25,7 +25,7 @@ from seed_envs.alfworld.generator import compact, rooms
 from seed_envs.alfworld.goals import TASK_TYPES, Goal
 from seed_envs.alfworld.library import PACK_NAME, PackLibrary, TreeLibrary, open_library, read_game_file
 from seed_envs.alfworld.pddl import MAX_PROBLEM_CHARS, read_problem, write_goal, write_problem
-from seed_envs.alfworld.tasks import TaskSource
+from seed_envs.alfworld.tasks import TaskSource, manifest
 from seed_envs.errors import DataInvalid, DataMissing, UnknownTask
 
 GRAMMAR = 'grammar :: """\n{"intro": [], "task": [\n {\n "rhs": "@@TASK@@" } ]}\n"""'
@@ -92,7 +92,7 @@ def test_a_tree_like_alfworlds_own_download_is_read(tmp_path: Path) -> None:
     library = TreeLibrary(tmp_path)
     assert library.ids == ("mine/own-task/trial_B", "mine/own-task/trial_C", "valid_unseen/pick-x-1/trial_A")
     assert wins(Engine(library.game("mine/own-task/trial_B")))
-    assert TaskSource(tmp_path).ids("custom") == ("mine/own-task/trial_B", "mine/own-task/trial_C")
+    assert TaskSource(tmp_path).ids("custom") == library.ids, "none of the three is on an official list"
     with pytest.raises(UnknownTask, match="trial_B"):
         library.game("mine/own-task/trial_D")
     with pytest.raises(UnknownTask):
@@ -302,7 +302,6 @@ def server() -> Iterator[str]:
 def small_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists of one game each, so that a small archive is complete."""
     monkeypatch.setattr(download, "manifest", lambda split: (f"{split}/task-1/trial_1",))
-    monkeypatch.setattr(download, "VALID_UNSEEN_GAMES", 1)
 
 
 def archive(*extra: tuple[str, bytes]) -> bytes:
@@ -408,15 +407,22 @@ def test_list_export_and_demos(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert os.environ["SEED_CACHE_DIR"] == str(tmp_path / "cache")
 
 
-def test_valid_unseen_is_read_in_the_same_format_and_must_be_complete(tmp_path: Path) -> None:
-    content = document("compact/train/0")
-    for number in range(134):
-        put_game(tmp_path / "json_2.1.1", f"valid_unseen/pick-{number}-10/trial_{number}", content)
+def test_valid_unseen_is_played_in_the_same_format_and_must_be_complete(tmp_path: Path) -> None:
+    content, listed = document("compact/train/0"), manifest("valid_unseen")
+    for task_id in listed:
+        put_game(tmp_path / "json_2.1.1", task_id, content)
+    put_game(tmp_path / "json_2.1.1", "valid_unseen/my-own-task/trial_1", content)
     source = TaskSource(tmp_path)
-    listed = source.ids("valid_unseen")
-    assert len(listed) == 134 and list(listed) == sorted(listed)
+    source.require("valid_unseen")
     assert wins(Engine(source.game(listed[60])))
-    (tmp_path / "json_2.1.1" / "valid_unseen" / "pick-3-10" / "trial_3" / "game.tw-pddl").unlink()
+    assert source.ids("custom") == ("valid_unseen/my-own-task/trial_1",)
+    assert wins(Engine(source.game("valid_unseen/my-own-task/trial_1")))
+    (tmp_path / "json_2.1.1" / listed[3] / "game.tw-pddl").unlink()
     open_library.cache_clear()
-    with pytest.raises(DataMissing, match="133 are in"):
-        TaskSource(tmp_path).ids("valid_unseen")
+    source = TaskSource(tmp_path)
+    assert source.ids("valid_unseen") == listed
+    with pytest.raises(DataMissing, match=f"134 official games, 1 of them are not in .*{listed[3]}.*download"):
+        source.require("valid_unseen")
+    with pytest.raises(DataMissing, match=f"{listed[3]}.*download"):
+        source.game(listed[3])
+    assert wins(Engine(source.game(listed[4])))

@@ -9,6 +9,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import pytest
 import seed_envs
 from seed_envs.alfworld.env import ALFWorldEnv
 from seed_envs.alfworld.goals import TASK_TYPES
-from seed_envs.alfworld.tasks import manifest
+from seed_envs.alfworld.tasks import manifest, scene_of, type_of
 from seed_envs.base import MAX_ACTION_LENGTH
 from seed_envs.errors import (
     DataMissing,
@@ -75,7 +76,8 @@ def test_a_task_id_is_one_game(env: ALFWorldEnv) -> None:
 
 
 def test_listed_splits_have_their_sizes_and_hashes_and_no_repeats(env: ALFWorldEnv, data_dir: Path) -> None:
-    sizes = {"mini_train": 60, "mini_valid_seen": 30, "mini_valid_unseen": 30, "train": 3_553, "valid_seen": 140}
+    sizes = {"mini_train": 60, "mini_valid_seen": 30, "mini_valid_unseen": 30}
+    sizes |= {"train": 3_553, "valid_seen": 140, "valid_unseen": 134}
     for split, size in sizes.items():
         listed = official(data_dir).task_ids(split)
         assert len(listed) == len(set(listed)) == size
@@ -138,14 +140,39 @@ def test_wrong_arguments_are_explained(data_dir: Path) -> None:
     with pytest.raises(UnknownTask, match="Did you mean"):
         official(data_dir).reset(options={"task_id": official(data_dir).task_ids("train")[0][:-1]})
     with pytest.raises(DataMissing, match="seed_envs.alfworld download"):
-        official(data_dir).task_ids("valid_unseen")
+        official(data_dir, split="valid_unseen").reset(seed=0)
 
 
-def test_missing_data_names_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("split", ["train", "valid_seen", "valid_unseen"])
+def test_listing_needs_no_data_and_playing_without_it_names_the_command(
+    split: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("SEED_DATA_DIR", str(tmp_path))
     monkeypatch.delenv("ALFWORLD_DATA", raising=False)
+    env = ALFWorldEnv(split=split)
+    listed = env.task_ids(split)
+    assert len(listed) == len(manifest(split))
+    for options in ({}, {"task_id": listed[0]}):
+        with pytest.raises(DataMissing, match="python -m seed_envs.alfworld download"):
+            env.reset(seed=0, options=options)
     with pytest.raises(DataMissing, match="python -m seed_envs.alfworld download"):
-        ALFWorldEnv(split="train").reset(seed=0)
+        env.require_data(split)
+
+
+def test_valid_unseen_lists_the_official_games() -> None:
+    listed = manifest("valid_unseen")
+    assert len(listed) == 134 and list(listed) == sorted(listed)
+    assert Counter(type_of(task_id) for task_id in listed) == {
+        "look_at_obj_in_light": 18,
+        "pick_and_place_simple": 24,
+        "pick_clean_then_place_in_recep": 31,
+        "pick_heat_then_place_in_recep": 23,
+        "pick_cool_then_place_in_recep": 21,
+        "pick_two_obj_and_place": 17,
+    }
+    rooms = {split: {scene_of(task_id) for task_id in manifest(split)} for split in ("train", "valid_seen")}
+    assert {scene_of(task_id) for task_id in listed} == {10, 219, 308, 424}
+    assert all(not scenes & {10, 219, 308, 424} for scenes in rooms.values())
 
 
 # -- episodes ----------------------------------------------------------------------------------------------------------
