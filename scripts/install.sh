@@ -36,7 +36,7 @@ if [ ! -x "$venv/bin/python" ]; then
     { echo "Python 3.11 or newer is needed; pass PYTHON=python3.11"; exit 1; }
   "$python" -c 'import ensurepip, venv' 2>/dev/null || debian "virtual environments" python3-venv
   "$python" -m venv "$venv"
-  "$venv/bin/python" -m pip install -q --upgrade pip
+  "$venv/bin/python" -m pip install -qq --upgrade pip
 fi
 pip() { "$venv/bin/python" -m pip "$@"; }
 
@@ -53,30 +53,30 @@ optional() {
   local name=$1 module=$2; shift 2
   if "$venv/bin/python" -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$module') is None)"; then return 0; fi
   say "installing $name"
-  pip install -q "$@" || echo "    $name could not be installed; its tests will be skipped"
+  pip install -qq "$@" || echo "    $name could not be installed; its tests will be skipped"
 }
 
 install_torch() {
   if "$venv/bin/python" -c 'import torch' 2>/dev/null; then return 0; fi
   say "installing $torch"
   # shellcheck disable=SC2086
-  pip install -q ${PIP_TORCH_ARGS:-} "$torch"
+  pip install -qq ${PIP_TORCH_ARGS:-} "$torch"
 }
 
 case $what in
 quickstart)
   install_torch
   say "installing seed-envs with the trainer"
-  pip install -q -e '.[train]'
+  pip install -qq -e '.[train]'
   ;;
 lint)
   say "installing the linters"
-  pip install -q 'ruff>=0.6' 'mypy>=1.10' 'codespell>=2' types-PyYAML
+  pip install -qq 'ruff>=0.6' 'mypy>=1.10' 'codespell>=2' types-PyYAML
   ;;
 test)
   install_torch
   say "installing seed-envs with the trainer, the harness and the test tools"
-  pip install -q -e '.[all,browser,dev]'
+  pip install -qq -e '.[all,browser,dev]'
   command -v java >/dev/null || debian "the Lucene witness" openjdk-17-jre-headless
   command -v chromedriver >/dev/null || debian "browser tests" chromium chromium-driver
   if ! "$venv/bin/python" -c 'import textworld, alfworld' 2>/dev/null; then
