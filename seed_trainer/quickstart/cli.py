@@ -22,7 +22,9 @@ from seed_trainer.quickstart.results import Panel, read_panels, results_table, v
 MODEL = "builtin/alfworld-tiny"
 CONFIG = "quickstart"
 METHODS = {"SEED": "seed", "GRPO": "grpo"}
-TRANSCRIPT_TASKS = 24
+TRANSCRIPT_TASKS = 48
+ENV_ID = "seed/ALFWorld-v0"
+TITLE = "Quick start: SEED and GRPO (a demonstration, no evidence)"
 MARKER = "QUICKSTART.txt"
 
 
@@ -183,6 +185,7 @@ def _run(jobs: Sequence[Job], plan: Plan) -> None:
 def conclude(plan: Plan) -> None:
     """Print table, transcript and paths."""
     from seed_trainer.commands import report
+    from seed_trainer.commands.rl import resolve_model
     from seed_trainer.quickstart import curves, transcripts
     from seed_trainer.resolve import load_config
 
@@ -191,24 +194,30 @@ def conclude(plan: Plan) -> None:
     runs: dict[str, list[list[tuple[int, Panel]]]] = {
         method: [read_panels(plan.run_folder(method, seed)) for seed in range(plan.seeds)] for method in METHODS
     }
-    summary = f"{results_table(before, runs)}\n\n{verdict(runs)}"
-    (plan.folder / "results.md").write_text(summary + "\n", encoding="utf-8")
     curves.draw(runs, before, steps_per_round, plan.folder / "curves.png")
-    print(f"\nSuccess on {plan.panel} held-out tasks (sampled as in training):\n\n{summary}\n")
     tasks = [f"compact/test/{number}" for number in range(TRANSCRIPT_TASKS)]
-    played = [
-        transcripts.attempts(folder, "seed/ALFWorld-v0", "compact", tasks, 0)
-        for folder in (plan.folder / "stage1", plan.run_folder("SEED", 0))
-    ]
-    index = transcripts.telling_pair(*played)
-    text = "\n\n".join(
-        transcripts.show(title, attempts[index])
-        for title, attempts in zip(("before RL", "after SEED"), played, strict=True)
+    models = {
+        "before": resolve_model(plan.model),
+        "after stage 1": str(plan.folder / "stage1"),
+        "after SEED": str(plan.run_folder("SEED", 0)),
+    }
+    played = {name: transcripts.attempts(path, ENV_ID, "compact", tasks, 0) for name, path in models.items()}
+    counts = ((name, *transcripts.agreement(attempts)) for name, attempts in played.items())
+    words = ", ".join(f"{name} {same}/{total}" for name, same, total in counts)
+    summary = (
+        f"{results_table(before, runs)}\n\n{verdict(runs)}\n"
+        f"Skills that say word for word what the rules would write about the same attempt: {words}."
     )
+    (plan.folder / "results.md").write_text(summary + "\n", encoding="utf-8")
+    print(f"\nSuccess on {plan.panel} held-out tasks (sampled as in training):\n\n{summary}\n")
+    pair = played["after stage 1"], played["after SEED"]
+    index = transcripts.telling_pair(*pair)
+    titles = ("before RL", "after SEED")
+    text = "\n\n".join(transcripts.show(title, side[index]) for title, side in zip(titles, pair, strict=True))
     (plan.folder / "transcript.txt").write_text(text + "\n", encoding="utf-8")
     print(text)
     folders = [str(plan.run_folder(method, seed)) for method in METHODS for seed in range(plan.seeds)]
     print()
-    report.main([*folders, "--output", str(plan.folder / "report.html"), "--title", "Quick start: SEED and GRPO"])
+    report.main([*folders, "--output", str(plan.folder / "report.html"), "--title", TITLE])
     for name in ("curves.png", "results.md", "transcript.txt"):
         print(plan.folder / name)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from seed_envs.alfworld.annotator import annotate_terse
 from seed_envs.trajectory import Trajectory
 from seed_trainer.tiny.actor import Actor
 
@@ -28,6 +29,15 @@ def attempts(folder: Path | str, env_id: str, profile: str, tasks: Sequence[str]
     finally:
         actor.close()
     return [Attempt(e, s.text, s.reason) for e, s in zip(episodes, skills, strict=True)]
+
+
+def agreement(attempts: Sequence[Attempt]) -> tuple[int, int]:
+    """How many skills are word for word what the rules would have written about the same attempt, out of how many."""
+    same = 0
+    for attempt in attempts:
+        ruled = annotate_terse(attempt.episode)
+        same += not attempt.reason and attempt.skill.split() == ruled.replace(",", " ").split()
+    return same, len(attempts)
 
 
 def telling_pair(before: Sequence[Attempt], after: Sequence[Attempt]) -> int:
