@@ -28,12 +28,13 @@ import numpy as np
 import seed_envs
 from seed_envs.errors import require
 from seed_envs.lucene import BM25Index
+from seed_envs.lucene.java import anserini_jar
 from seed_envs.lucene.storage import MANIFEST, ArrayWriter
 from seed_envs.search_qa.corpus import iterate
 from seed_envs.search_qa.knowledge.library import open_library
 from seed_envs.search_qa.knowledge.styles import STYLES
 from seed_envs.search_qa.retrievers.bm25 import BM25Retriever
-from seed_envs.search_qa.retrievers.lucene import LuceneRetriever, anserini_jar
+from seed_envs.search_qa.retrievers.lucene import LuceneRetriever
 from seed_envs.search_qa.vectors import BLOCK_ROWS, VectorMatrix
 
 from .rows import SpeedRow, compare_rates, measure_rate
@@ -200,7 +201,7 @@ import json, sys, uvicorn
 from typing import List, Optional
 from fastapi import FastAPI
 from pydantic import BaseModel
-from seed_envs.search_qa.retrievers.lucene import java_class, java_string
+from seed_envs.lucene.java import java_class, java_string
 searcher = java_class("io.anserini.search.SimpleSearcher")(sys.argv[1])
 searcher.set_bm25(0.9, 0.4)
 class Request(BaseModel):

@@ -10,7 +10,8 @@ import json
 import sys
 from pathlib import Path
 
-from seed_envs.search_qa.retrievers.lucene import build_lucene_index, java_class, java_string
+from seed_envs.lucene.java import java_class, java_string
+from seed_envs.search_qa.retrievers.lucene import build_lucene_index
 
 
 def main(work: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seed_envs.errors import DependencyMissing
-from seed_envs.search_qa.retrievers.lucene import anserini_jar, find_java
+from seed_envs.lucene.java import anserini_jar, find_java
 
 HELPER = Path(__file__).resolve().parent / "search_qa_java.py"
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from seed_envs.data import cache_root
+from seed_envs.forks import PerProcessLock
 from seed_envs.lucene import BM25Index, analyze
 from seed_envs.lucene.analyzer import ANALYZER_ID
 from seed_envs.lucene.disk_builder import build_on_disk
@@ -24,7 +25,6 @@ from seed_envs.search_qa.retrievers.base import (
     fingerprint_of,
 )
 from seed_envs.search_qa.retrievers.deadlines import check_deadline
-from seed_envs.search_qa.retrievers.forks import PerProcessLock
 
 
 class BM25Retriever:

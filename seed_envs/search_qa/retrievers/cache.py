@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from seed_envs.forks import PerProcessLock
 from seed_envs.search_qa.retrievers.base import Capabilities, Hit, Retriever, check_k
-from seed_envs.search_qa.retrievers.forks import PerProcessLock
 
 
 class CachedRetriever:

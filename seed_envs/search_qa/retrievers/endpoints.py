@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from seed_envs.forks import PerProcessLock
 from seed_envs.search_qa.retrievers.base import (
     FailureDetails,
     RetrievalProtocolError,
@@ -20,7 +21,6 @@ from seed_envs.search_qa.retrievers.base import (
     RetrievalTimeout,
     RetrievalUnavailable,
 )
-from seed_envs.search_qa.retrievers.forks import PerProcessLock
 from seed_envs.search_qa.retrievers.reliability import MAX_TRIES, RETRIED_STATUSES, CircuitBreaker, backoff
 from seed_envs.search_qa.retrievers.wire import Connection, Response, ResponseTooLarge
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from seed_envs.errors import UnknownOption, close_matches
+from seed_envs.forks import PerProcessLock
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.retrievers.base import Retriever
-from seed_envs.search_qa.retrievers.forks import PerProcessLock
 
 _PACKAGE = "seed_envs.search_qa.retrievers"
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seed_envs.errors import DataMissing, require
+from seed_envs.forks import PerProcessLock
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.encoders import Encoder, open_encoder, record_as_json
 from seed_envs.search_qa.retrievers.base import (
@@ -28,7 +29,6 @@ from seed_envs.search_qa.retrievers.base import (
 )
 from seed_envs.search_qa.retrievers.deadlines import check_deadline
 from seed_envs.search_qa.retrievers.flat import hits_at
-from seed_envs.search_qa.retrievers.forks import PerProcessLock
 from seed_envs.search_qa.vectors import VectorMatrix
 
 ACCEPTED = frozenset(

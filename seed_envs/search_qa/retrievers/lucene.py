@@ -8,15 +8,14 @@ Python 3.11 with Java 11 to 17 needs `pyserini==0.25.0`; Python 3.12 or newer wi
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import shutil
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from seed_envs.errors import DataMissing, DependencyMissing
+from seed_envs.errors import DataMissing
+from seed_envs.lucene.java import JvmForked, java_class, java_string
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.retrievers.base import (
     Capabilities,
@@ -28,75 +27,6 @@ from seed_envs.search_qa.retrievers.base import (
     make_hit,
 )
 from seed_envs.search_qa.retrievers.deadlines import check_deadline
-from seed_envs.search_qa.retrievers.forks import PerProcessLock
-
-_INSTALL = (
-    "pip install --no-deps pyserini==0.25.0 && pip install pyjnius, and a Java runtime "
-    "(Debian: apt-get install openjdk-17-jre-headless)"
-)
-_jvm: list[int] = []
-_lock = PerProcessLock()
-
-
-def anserini_jar() -> Path:
-    """The jar inside the installed pyserini package.
-
-    Raises:
-        DependencyMissing: There is none.
-    """
-    found = importlib.util.find_spec("pyserini")
-    folder = Path(found.origin).parent / "resources" / "jars" if found and found.origin else None
-    jars = sorted(folder.glob("anserini-*-fatjar.jar")) if folder and folder.is_dir() else []
-    if not jars or importlib.util.find_spec("jnius_config") is None:
-        raise DependencyMissing(f"Lucene indices need pyserini's jar and pyjnius: {_INSTALL}")
-    return jars[-1]
-
-
-def find_java() -> str:
-    """JAVA_HOME of a Java runtime, also where Debian puts it.
-
-    Raises:
-        DependencyMissing: There is none.
-    """
-    homes = [os.environ.get("JAVA_HOME", ""), *sorted(map(str, Path("/usr/lib/jvm").glob("java-*-openjdk*")))]
-    for home in homes:
-        if home and next(Path(home).glob("**/libjvm.so"), None):
-            return home
-    java = shutil.which("java")
-    if java:
-        return str(Path(java).resolve().parent.parent)
-    raise DependencyMissing(f"no Java runtime found (JAVA_HOME, /usr/lib/jvm, PATH). {_INSTALL}")
-
-
-def java_class(name: str) -> Any:
-    """A Java class; starts the JVM of this process on first use.
-
-    Raises:
-        RetrieverForked: The JVM was started before a fork.
-    """
-    with _lock:
-        if _jvm and _jvm[0] != os.getpid():
-            raise RetrieverForked(
-                "the JVM was started before a fork and cannot be used in the child; "
-                "search first in the children, or start them with 'spawn'"
-            )
-        if not _jvm:
-            jar = anserini_jar()
-            os.environ["JAVA_HOME"] = find_java()
-            import jnius_config
-
-            if not jnius_config.vm_running:
-                jnius_config.set_classpath(str(jar))
-                jnius_config.add_options("-Xmx2g", "-XX:+UseSerialGC", "-Xrs")
-            _jvm.append(os.getpid())
-        from jnius import autoclass
-
-        return autoclass(name)
-
-
-def java_string(text: str) -> Any:
-    """A Java string from UTF-8 bytes; direct conversion loses characters outside the basic plane."""
-    return java_class("java.lang.String")(text.encode("utf-8", "replace"), "UTF-8")
 
 
 class LuceneRetriever:
@@ -134,12 +64,15 @@ class LuceneRetriever:
 
         Raises:
             RetrieverMismatch: The number of passages differs from the collection's.
-            RetrieverForked: See `java_class`.
+            RetrieverForked: The JVM or this index was opened before a fork.
         """
         if self._searcher is not None and self._pid != os.getpid():
             raise RetrieverForked("this Lucene index was opened before a fork; open it in the child")
         if self._searcher is None:
-            searcher = java_class("io.anserini.search.SimpleSearcher")(str(self.index_dir))
+            try:
+                searcher = java_class("io.anserini.search.SimpleSearcher")(str(self.index_dir))
+            except JvmForked as error:
+                raise RetrieverForked(str(error)) from error
             searcher.set_bm25(self._k1, self._b)
             count = searcher.get_total_num_docs()
             if self.corpus is not None and count != len(self.corpus):
