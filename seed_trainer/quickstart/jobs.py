@@ -1,4 +1,7 @@
-"""Runs commands of ``seed-train`` side by side in processes of one thread each, with one progress bar a command."""
+"""Runs commands of ``seed-train`` side by side in processes of one thread each, with one progress bar a command.
+
+Imports nothing heavy: the parent only watches.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from seed_trainer.callbacks import METRICS_FILE
 from seed_trainer.cli import UserError
 
+METRICS_FILE = "metrics.jsonl"
 LOG_FILE = "log.txt"
 POLL_SECONDS = 0.5
 QUIET_SECONDS = 20.0
 SHOWN_LOG_LINES = 15
+BAR_WIDTH = 24
 
 
 @dataclass(frozen=True)
@@ -39,13 +43,56 @@ class Job:
 
 
 @dataclass
-class _Running:
+class _State:
+    """A job on its way: its process while it runs, and the line that is shown for it."""
+
     job: Job
-    process: subprocess.Popen[bytes]
-    log: IO[bytes]
-    started: float
-    bar: Any = None
+    process: subprocess.Popen[bytes] | None = None
+    log: IO[bytes] | None = None
+    started: float = 0.0
+    seconds: float | None = None
     said: float = 0.0
+
+    def line(self) -> str:
+        """Name, bar, steps, time and the latest success rates."""
+        lines = read_metrics(self.job.folder) if self.process is not None or self.seconds is not None else []
+        step = min(max((int(line["step"]) for line in lines), default=0), self.job.steps)
+        bar = ""
+        if self.job.steps:
+            full = BAR_WIDTH * step // self.job.steps
+            bar = f"|{'#' * full}{'.' * (BAR_WIDTH - full)}| {step}/{self.job.steps}"
+        spent = self.seconds if self.seconds is not None else time.monotonic() - self.started
+        clock = f"[{spent:.0f} s]" if self.process is not None or self.seconds is not None else "waiting"
+        rates = []
+        for key, label in (("env/success", "training"), ("eval_success", "panel")):
+            values = [line[key] for line in lines if key in line]
+            rates += [f"{label} {values[-1]:.0%}"] if values else []
+        done = "done" if self.seconds is not None else ""
+        parts = (f"{self.job.name:<18}", bar, clock, ", ".join(rates), done)
+        return "  " + " ".join(part for part in parts if part)
+
+
+class _Board:
+    """Shows all jobs: on a terminal as lines that move, else as a new line now and then."""
+
+    def __init__(self, states: Sequence[_State]) -> None:
+        self.states = states
+        self.moving = sys.stderr.isatty()
+        self._drawn = False
+
+    def draw(self) -> None:
+        if self.moving:
+            up = f"\x1b[{len(self.states)}A" if self._drawn else ""
+            print(up + "".join(f"\r\x1b[K{state.line()}\n" for state in self.states), end="", file=sys.stderr)
+            self._drawn = True
+        else:
+            now = time.monotonic()
+            for state in self.states:
+                ended = state.seconds is not None and state.said >= 0
+                if ended or (state.process is not None and now - state.said > QUIET_SECONDS):
+                    print(state.line(), file=sys.stderr)
+                    state.said = -1.0 if ended else now
+        sys.stderr.flush()
 
 
 def environment() -> dict[str, str]:
@@ -75,65 +122,55 @@ def run_jobs(jobs: Sequence[Job], workers: int) -> dict[str, float]:
     Raises:
         UserError: When one fails; the others are stopped, and the end of its log is in the message.
     """
-    waiting = list(jobs)
-    running: list[_Running] = []
-    seconds: dict[str, float] = {}
+    states = [_State(job) for job in jobs]
+    board = _Board(states)
     try:
-        while waiting or running:
-            while waiting and len(running) < workers:
-                running.append(_start(waiting.pop(0), len(seconds) + len(running)))
+        while any(state.seconds is None for state in states):
+            running = sum(state.process is not None for state in states)
+            for state in [state for state in states if state.process is None and state.seconds is None]:
+                if running < workers:
+                    _start(state)
+                    running += 1
             time.sleep(POLL_SECONDS)
-            for item in list(running):
-                code = item.process.poll()
-                _show(item, ended=code is not None)
+            codes = [(state, state.process.poll()) for state in states if state.process is not None]
+            for state, code in codes:
                 if code is not None:
-                    running.remove(item)
-                    seconds[item.job.name] = time.monotonic() - item.started
-                    _finish(item, code)
+                    _end(state)
+            board.draw()
+            for state, code in codes:
+                if code:
+                    raise UserError(_failure(state.job, code))
     finally:
-        for item in running:
-            item.process.terminate()
-            item.process.wait()
-            item.log.close()
-    return seconds
+        for state in states:
+            if state.process is not None:
+                state.process.terminate()
+                state.process.wait()
+                _end(state)
+    return {state.job.name: state.seconds or 0.0 for state in states}
 
 
-def _start(job: Job, position: int) -> _Running:
-    job.folder.mkdir(parents=True, exist_ok=True)
-    log = (job.folder / LOG_FILE).open("wb")
-    command = [sys.executable, "-W", "ignore", "-m", "seed_trainer", *job.arguments]
-    process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment())
-    item = _Running(job, process, log, time.monotonic())
-    if sys.stderr.isatty():
-        from tqdm.auto import tqdm
-
-        form = "{desc} {percentage:3.0f}% |{bar:24}| {n_fmt}/{total_fmt} [{elapsed}] {postfix}"
-        if not job.steps:
-            form = "{desc} [{elapsed}] {postfix}"
-        item.bar = tqdm(total=job.steps or None, desc=f"{job.name:<18}", position=position, bar_format=form)
-    return item
+def _start(state: _State) -> None:
+    folder = state.job.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    state.log = (folder / LOG_FILE).open("wb")
+    command = [sys.executable, "-W", "ignore", "-m", "seed_trainer", *state.job.arguments]
+    state.process = subprocess.Popen(command, stdout=state.log, stderr=subprocess.STDOUT, env=environment())
+    state.started = time.monotonic()
 
 
-def _show(item: _Running, ended: bool) -> None:
-    """Move the bar to the last step that the child has logged; without a terminal, say it now and then."""
-    lines = read_metrics(item.job.folder)
-    step = max((int(line["step"]) for line in lines), default=0)
-    rates = []
-    for key, label in (("env/success", "training"), ("eval_success", "panel")):
-        values = [line[key] for line in lines if key in line]
-        rates += [f"{label} {values[-1]:.0%}"] if values else []
-    if item.bar is not None:
-        item.bar.n = min(step, item.job.steps) if item.job.steps else 0
-        item.bar.set_postfix_str(", ".join(rates), refresh=False)
-        item.bar.refresh()
-        return
-    now = time.monotonic()
-    if ended or now - item.said > QUIET_SECONDS:
-        item.said = now
-        share = f" {min(step, item.job.steps)}/{item.job.steps}" if item.job.steps else ""
-        state = " done" if ended else ""
-        line = f"  {item.job.name}{share} [{now - item.started:.0f} s] {', '.join(rates)}{state}"
-        print(line.rstrip(), file=sys.stderr, flush=True)
+def _end(state: _State) -> None:
+    if state.log is not None:
+        state.log.close()
+    state.process, state.seconds = None, time.monotonic() - state.started
+
+
+def _failure(job: Job, code: int) -> str:
+    log = job.folder / LOG_FILE
+    tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-SHOWN_LOG_LINES:])
+    return (
+        f"{job.name} ended with exit code {code}; command: seed-train {' '.join(job.arguments)}\n"
+        f"last lines of {log}:\n{tail}"
+    )
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
@@ -144,17 +181,3 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
     lines = path.read_text(encoding="utf-8").split("\n")
     # The last piece is either empty or a line that is just being written.
     return [json.loads(line) for line in lines[:-1] if line]
-
-
-def _finish(item: _Running, code: int) -> None:
-    item.log.close()
-    if item.bar is not None:
-        item.bar.close()
-    if code == 0:
-        return
-    text = (item.job.folder / LOG_FILE).read_text(encoding="utf-8", errors="replace")
-    tail = "\n".join(text.splitlines()[-SHOWN_LOG_LINES:])
-    raise UserError(
-        f"{item.job.name} ended with exit code {code}; command: seed-train {' '.join(item.job.arguments)}\n"
-        f"last lines of {item.job.folder / LOG_FILE}:\n{tail}"
-    )

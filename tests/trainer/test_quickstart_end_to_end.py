@@ -25,6 +25,6 @@ def test_quick_start_runs_and_shows_what_it_measured(tmp_path: Path, capfd: pyte
     assert CAUTION in printed.out and "skill: " in printed.out and "after SEED: compact/test/" in printed.out
     for name in ("report.html", "curves.png", "results.md", "transcript.txt"):
         assert str(folder / name) in printed.out and (folder / name).stat().st_size > 0
-    assert "SEED, seed 0 4/4" in printed.err and "seed-train sft" in printed.err
+    assert "4/4 " in printed.err and "seed-train sft" in printed.err
     steps = [json.loads(line)["step"] for line in (folder / "seed-0" / "evaluations.jsonl").read_text().splitlines()]
     assert steps == [0, 4]

@@ -49,3 +49,17 @@ def test_metrics_being_written_are_not_read(tmp_path: Path) -> None:
 def test_children_have_one_thread_and_no_network() -> None:
     child = jobs.environment()
     assert (child["OMP_NUM_THREADS"], child["HF_HUB_OFFLINE"]) == ("1", "1")
+
+
+def test_the_names_of_files_are_those_of_the_trainer() -> None:
+    pytest.importorskip("trl")
+    from seed_trainer import callbacks
+
+    assert jobs.METRICS_FILE == callbacks.METRICS_FILE
+
+
+def test_lines_show_progress_and_the_latest_rates(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"step": 4, "env/success": 0.5}\n{"step": 4, "eval_success": 0.25}\n')
+    state = jobs._State(Job("SEED", (), tmp_path, 8), seconds=12.0)
+    assert state.line() == f"  {'SEED':<18} |{'#' * 12}{'.' * 12}| 4/8 [12 s] training 50%, panel 25% done"
+    assert "waiting" in jobs._State(Job("GRPO", (), tmp_path, 8)).line()
