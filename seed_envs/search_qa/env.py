@@ -380,9 +380,8 @@ class SearchQAEnv(SeedEnv[str]):
         """
         if not isinstance(state, tuple) or len(state) != 6 or not isinstance(state[1], Episode | None):
             raise InvalidState(f"expected a state of SearchQAEnv.get_state(), got {type(state).__name__}")
-        (self.task_id, self._episode, self._running, self._action_valid, self._invalid_reason, self._stop_reason) = (
-            state
-        )
+        self.task_id, episode, self._running, self._action_valid, self._invalid_reason, self._stop_reason = state
+        self._episode = episode.snapshot() if episode is not None else None
 
     def render(self) -> str | None:
         """The transcript so far, when `render_mode="ansi"`."""
