@@ -6,12 +6,12 @@ prompt and no reward scaling: rules live in the environment folders, the rest in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import gymnasium as gym
 
-from seed_envs.errors import BaselineUnavailable, EpisodeEnded, UnknownOption, UnknownSplit, close_matches
+from seed_envs.errors import BaselineUnavailable, EpisodeEnded, UnknownOption, UnknownSplit, UnknownTask, close_matches
 from seed_envs.spaces import UnicodeText
 
 Obs = TypeVar("Obs")
@@ -233,11 +233,13 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
                 accept further keys (``option_keys``).
 
         Raises:
-            UnknownOption: For a key nobody reads.
-            UnknownTask: For an id no manifest or generator knows.
+            UnknownOption: For a key nobody reads, or options that are no dictionary.
+            UnknownTask: For an id no manifest or generator knows, or one that is no string.
             UnknownSplit: For a split that does not exist.
         """
         super().reset(seed=seed)
+        if options is not None and not isinstance(options, Mapping):
+            raise UnknownOption(f'reset options are a dict such as {{"task_id": ...}}; got {options!r}')
         chosen = {} if options is None else {key: value for key, value in options.items() if value is not None}
         for key in chosen:
             if key not in _COMMON_OPTIONS and key not in self.option_keys:
@@ -246,6 +248,8 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
         if "split" in chosen:
             self.check_split(chosen["split"])
         task_id = chosen["task_id"] if "task_id" in chosen else self._choose_task(chosen)
+        if not isinstance(task_id, str):
+            raise UnknownTask(f"a task id is a str; got {type(task_id).__name__}: {task_id!r}")
         observation = self._begin(task_id, chosen)
         self.task_id = task_id
         self._running = True

@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -18,6 +19,7 @@ from gymnasium.utils.env_checker import check_env
 import seed_envs
 from seed_envs.base import INFO_KEYS, SeedEnv
 from seed_envs.chat import split_observation
+from seed_envs.errors import UnknownOption, UnknownTask
 from seed_envs.registration import ENVIRONMENTS, load_attribute
 
 IDS = [row.id for row in ENVIRONMENTS if not row.needs_browser]
@@ -166,6 +168,33 @@ def test_a_state_can_be_taken_and_restored(env_id):
     for action in actions:
         again = env.unwrapped.step(action)
     assert plain([*again]) == plain([*outcome])
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_many_branches_start_from_one_state_object(env_id):
+    env = gym.make(env_id).unwrapped
+    env.reset(seed=4)
+    env.step("nonsense")
+    state = env.get_state()
+    action = env.oracle_action()
+    branches = []
+    for branch in (env, env, gym.make(env_id).unwrapped, env):
+        branch.set_state(state)
+        first = branch.step(action)
+        ended = first[2] or first[3]
+        branches.append(plain([*first, *([] if ended else branch.step("nonsense"))]))
+    assert len(set(branches)) == 1
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_task_ids_and_options_of_another_type_are_refused_by_name(env_id):
+    env = gym.make(env_id).unwrapped
+    for wrong in (5, True, 1.5, b"x", ["x"], {"x": 1}):
+        with pytest.raises(UnknownTask, match=re.escape(repr(wrong))):
+            env.reset(options={"task_id": wrong})
+    for wrong in ("test", 5, ["task_id"]):
+        with pytest.raises(UnknownOption, match=re.escape(repr(wrong))):
+            env.reset(options=wrong)
 
 
 @pytest.mark.parametrize("env_id", IDS)
