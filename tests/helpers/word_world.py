@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from seed_envs.base import Outcome, SeedEnv, TaskStatus
 from seed_envs.profiles import Profile, PromptTemplate
@@ -49,14 +49,19 @@ WINDOW = Profile(
 
 
 class WordEnv(SeedEnv[str]):
-    """Say the goal word within three turns."""
+    """Say the goal word within three turns.
+
+    Args:
+        split: Where tasks are drawn from.
+        typed: Make every word its own task type, so that a library of advice by type can know the winning word.
+    """
 
     name: ClassVar[str] = "words"
     splits: ClassVar[tuple[str, ...]] = ("train", "test")
 
-    def __init__(self, split: str = "train") -> None:
+    def __init__(self, split: str = "train", typed: bool = False) -> None:
         super().__init__(split=split)
-        self.word, self.won = "red", False
+        self.word, self.won, self.typed = "red", False, typed
 
     def task_ids(self, split: str) -> Sequence[str]:
         return WORDS
@@ -72,7 +77,7 @@ class WordEnv(SeedEnv[str]):
         return Outcome("no", float(self.won), terminated=self.won, action_valid=known, invalid_reason=reason)
 
     def _status(self) -> TaskStatus:
-        return TaskStatus("say", self.word, self.won, float(self.won))
+        return TaskStatus(self.word if self.typed else "say", self.word, self.won, float(self.won))
 
     def oracle_action(self) -> str:
         return self.word
@@ -84,9 +89,9 @@ class WordEnv(SeedEnv[str]):
         self.word, self.won = state
 
 
-def make_word_env(profile: Profile = GROWING, turns: int = 3) -> gym.Env[Any, str]:
+def make_word_env(profile: Profile = GROWING, turns: int = 3, typed: bool = False) -> gym.Env[Any, str]:
     """Build the agent stack around the word world."""
-    env: gym.Env[Any, Any] = gym.wrappers.TimeLimit(WordEnv(), max_episode_steps=turns)
+    env: gym.Env[Any, Any] = gym.wrappers.TimeLimit(WordEnv(typed=typed), max_episode_steps=turns)
     return Prompt(HistoryWindow(ParseAction(env, profile.action_format), profile.history), profile, turns)
 
 
@@ -104,8 +109,32 @@ def word_tokenizer() -> PreTrainedTokenizerFast:
     )
 
 
-def teach_model(model: LlamaForCausalLM, steps: int = 300) -> None:
-    """Teach the model to answer with random words without a hint, with the hinted word, and to write hints."""
+def small_model() -> LlamaForCausalLM:
+    """Build an untaught model of 20,000 parameters, always the same."""
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(VOCABULARY),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=256,
+        pad_token_id=0,
+        eos_token_id=1,
+        bos_token_id=None,
+        tie_word_embeddings=True,
+    )
+    return LlamaForCausalLM(config)
+
+
+def teach_model(model: LlamaForCausalLM, steps: int = 300, misleading: bool = False) -> None:
+    """Teach the model to answer with random words without a hint, with the hinted word, and to write hints.
+
+    Args:
+        model: Taught in place.
+        steps: Batches of 32 conversations.
+        misleading: Hint any word, not always the goal's: the model then reads the hint and never looks at the goal.
+    """
     tokenizer, chooser = word_tokenizer(), random.Random(0)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for step in range(steps):
@@ -114,13 +143,14 @@ def teach_model(model: LlamaForCausalLM, steps: int = 300) -> None:
         for _ in range(32):
             goal, kind = chooser.choice(WORDS), chooser.randrange(3)
             said = chooser.choice(WORDS)
-            first = f"<user> say {goal} {f'hint {goal}' if kind == 1 else ''} <bot>"
+            hinted = chooser.choice(WORDS) if misleading else goal
+            first = f"<user> say {goal} {f'hint {hinted}' if kind == 1 else ''} <bot>"
             if kind == 2:
                 first += f" {said} <eos> <user> {'success' if said == goal else 'failure'} <bot>"
             elif chooser.random() < 0.5:
                 first += f" {said} <eos> <user> no <bot>"
             prompts.append(first)
-            answers.append(f"{goal if kind else said} <eos>")
+            answers.append(f"{[said, hinted, goal][kind]} <eos>")
         full = tokenizer([f"{p} {a}" for p, a in zip(prompts, answers, strict=True)], return_tensors="pt", padding=True)
         labels = full["input_ids"].clone()
         labels[:, :-2] = -100

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from datasets import Dataset
-from transformers import LlamaConfig, LlamaForCausalLM
-from word_world import GROWING, VOCABULARY, WORDS, make_word_env, teach_model, word_tokenizer
+from word_world import GROWING, WORDS, make_word_env, small_model, teach_model, word_tokenizer
 
 from seed_envs.profiles import Profile
 from seed_trainer.config import SEEDConfig
@@ -21,20 +19,7 @@ from seed_trainer.trainer import SEEDTrainer
 def model_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A saved model of 20,000 parameters that plays the word world badly, with its tokenizer."""
     folder = tmp_path_factory.mktemp("model")
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(VOCABULARY),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        max_position_embeddings=256,
-        pad_token_id=0,
-        eos_token_id=1,
-        bos_token_id=None,
-        tie_word_embeddings=True,
-    )
-    model = LlamaForCausalLM(config)
+    model = small_model()
     teach_model(model)
     model.save_pretrained(folder)
     word_tokenizer().save_pretrained(folder)
@@ -72,13 +57,13 @@ def make_trainer(model_path: str, tmp_path: Path) -> TrainerFactory:
             "seed": 3,
         }
         peft_config = options.pop("peft_config", None)
-        turns = options.pop("env_turns", 3)
+        turns, typed = options.pop("env_turns", 3), options.pop("env_typed", False)
         model = options.pop("model", model_path)
         args = SEEDConfig(**{**settings, **options})
         return SEEDTrainer(
             model=model,
             args=args,
-            make_env=lambda: make_word_env(profile, turns),
+            make_env=lambda: make_word_env(profile, turns, typed),
             profile=profile,
             env_id="words",
             train_dataset=Dataset.from_dict({"task_id": [WORDS[i % 4] for i in range(tasks)]}),
