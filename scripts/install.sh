@@ -71,7 +71,7 @@ quickstart)
   ;;
 lint)
   say "installing the linters"
-  pip install -qq 'ruff>=0.6' 'mypy>=1.10' 'codespell>=2' types-PyYAML
+  pip install -qq 'ruff==0.17.*' 'mypy==2.4.*' 'codespell==2.*' types-PyYAML
   ;;
 test)
   install_torch
