@@ -113,7 +113,7 @@ class SEEDConfig(SEEDOptions, GRPOConfig):
                 "round): a checkpoint in the middle of a round cannot be resumed exactly"
             )
         if self.opd_term == "jsd" and self.teacher_policy == "snapshot":
-            raise ValueError("opd_term=jsd needs whole distributions and works with teacher_policy=live only")
+            raise ValueError("opd_term=jsd needs whole distributions; it does not work with teacher_policy=snapshot")
         if self.adv_step_skill_coef and self.rollout_layout != "turn":
             raise ValueError("adv_step_skill_coef needs rollout_layout=turn: a step skill belongs to one turn")
         if (self.adv_unit == "step" or self.gigpo_coef) and self.rollout_layout != "turn":

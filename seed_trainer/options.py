@@ -125,9 +125,13 @@ class SEEDOptions:
     opd_outcomes: Literal["all", "failure", "success"] = option("all", "Which episodes are distilled.", "paper")
     opd_jsd_mix: float = option(0.5, "b of the generalised JSD (0: KL(T||S), 1: KL(S||T)).", "released")
     opd_top_k: int = option(0, "JSD over the teacher's k likeliest tokens (0: whole vocabulary).")
-    teacher_policy: Literal["live", "snapshot"] = option(
-        "live", "Teacher weights: the current ones before each mini-batch (Algorithm 1) or those of the round.", "paper"
+    teacher_policy: Literal["live", "snapshot", "initial", "ema"] = option(
+        "live",
+        "Teacher weights: the current ones before each mini-batch (Algorithm 1), those of the round, those training "
+        "began with, or their moving average.",
+        "paper",
     )
+    teacher_ema_decay: float = option(0.99, "What teacher_policy=ema keeps of its average at every optimiser step.")
     # Policy term
     rl_coef: float = option(1.0, "Factor on the advantages; 0 leaves distillation and KL only.", "paper")
     adv_unit: Literal["trajectory", "step"] = option("trajectory", "What is normalised within a group.", "paper")
@@ -170,6 +174,8 @@ class SEEDOptions:
         for name in ("opd_coef", "opd_gate_beta", "skill_temperature", "eval_temperature", "adv_invalid_penalty"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name}={getattr(self, name)} must not be negative")
+        if not 0.0 <= self.teacher_ema_decay < 1.0:
+            raise ValueError(f"teacher_ema_decay={self.teacher_ema_decay} must be at least 0 and below 1")
         for name in ("max_turn_length", "max_prompt_length", "max_skill_length", "max_analysis_length", "eval_repeats"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)} must be at least 1")

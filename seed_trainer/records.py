@@ -59,7 +59,8 @@ class EpisodeRecorder:
         student = trainer._score_chunks(trainer.model, student_inputs(part), max(1, len(rows) // 16))
         teacher = None
         if "teacher_prompt_ids" in part:
-            teacher = trainer._score_chunks(trainer.model, teacher_inputs(part, None), max(1, len(rows) // 16))
+            with trainer.teacher_weights.lent(trainer._unwrapped):
+                teacher = trainer._score_chunks(trainer.model, teacher_inputs(part, None), max(1, len(rows) // 16))
         result = {}
         for at, row in enumerate(rows):
             length = int(part["completion_mask"][at].sum())

@@ -41,7 +41,7 @@ class WeightHistory:
         """Copy the parameters at the start of a round."""
         if self.depth == 0 and not (self.keeps_first and not self.rounds):
             return
-        self.rounds[round_index] = _parameters(model)
+        self.rounds[round_index] = trainable_parameters(model)
         oldest = round_index - self.depth
         first = min(self.rounds)
         self.rounds = {r: copy for r, copy in self.rounds.items() if r >= oldest or (self.keeps_first and r == first)}
@@ -64,7 +64,7 @@ class WeightHistory:
     @contextmanager
     def at(self, model: Any, round_index: int) -> Iterator[None]:
         """Give the model the stored weights of a round for the time of the block."""
-        current = _parameters(model)
+        current = trainable_parameters(model)
         _assign(model, self.rounds[round_index])
         try:
             yield
@@ -90,7 +90,7 @@ class WeightHistory:
         from safetensors.torch import load_file
 
         folder = folder / FOLDER
-        if not folder.is_dir():
+        if not (folder / "skills.json").is_file():
             return
         self.rounds = {
             int(path.stem.removeprefix("round-")): {name: tensor.to(device) for name, tensor in load_file(path).items()}
@@ -100,7 +100,8 @@ class WeightHistory:
         memory.skills = {task: [(int(r), str(text)) for r, text in known] for task, known in stored.items()}
 
 
-def _parameters(model: Any) -> dict[str, Tensor]:
+def trainable_parameters(model: Any) -> dict[str, Tensor]:
+    """Return copies of the parameters that train, by name."""
     return {name: tensor.detach().clone() for name, tensor in model.named_parameters() if tensor.requires_grad}
 
 

@@ -50,6 +50,7 @@ from seed_trainer.teacher import (
     teacher_columns,
     teacher_inputs,
 )
+from seed_trainer.teacher_weights import TeacherWeights
 from seed_trainer.token_kinds import token_flags
 
 
@@ -72,6 +73,7 @@ class SEEDSteps(GRPOTrainer):
     library: SkillLibrary | None
     memory: SkillMemory
     weights: WeightHistory
+    teacher_weights: TeacherWeights
     recorder: EpisodeRecorder
     clock: Clock
     task_types: list[str]
@@ -196,7 +198,7 @@ class SEEDSteps(GRPOTrainer):
         if "teacher_logps" in inputs and self.args.teacher_policy == "snapshot":
             stored: Tensor = inputs["teacher_logps"]
             return stored
-        with self.clock("teacher"):
+        with self.clock("teacher"), self.teacher_weights.lent(self._unwrapped):
             return self._score_chunks(model, teacher_inputs(inputs, self._image_pad_token_id), chunks)
 
     def _score_chunks(self, model: Any, arguments: dict[str, Any], chunks: int) -> Tensor:
@@ -207,7 +209,7 @@ class SEEDSteps(GRPOTrainer):
 
     def _divergence(self, model: Any, inputs: dict[str, Any]) -> Tensor:
         """Return the full-vocabulary divergence per token; costs a second student forward with logits."""
-        with torch.no_grad():
+        with torch.no_grad(), self.teacher_weights.lent(self._unwrapped):
             teacher = completion_logits(model, teacher_inputs(inputs, self._image_pad_token_id), self.temperature)
         student = completion_logits(model, student_inputs(inputs), self.temperature)
         return losses.jsd_BT(student, teacher, self.args.opd_jsd_mix, self.args.opd_top_k or None)

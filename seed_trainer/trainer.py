@@ -48,6 +48,7 @@ from seed_trainer.skills.sources import SkillMemory
 from seed_trainer.snapshots import WeightHistory
 from seed_trainer.steps import SEEDSteps
 from seed_trainer.teacher import loss_mask
+from seed_trainer.teacher_weights import TeacherWeights
 
 RETURN_NAME = "episode_return"
 
@@ -133,9 +134,11 @@ class SEEDTrainer(SEEDSteps):
         self.library = SkillLibrary.load(args.skill_library) if args.skill_library else None
         self.memory = SkillMemory()
         self.weights = WeightHistory(args.ages, self.skill_source)
+        self.teacher_weights = TeacherWeights(args)
         self.recorder = EpisodeRecorder(args)
         self.evaluations = LineLog(Path(args.output_dir) / EVALUATIONS_FILE)
         self.add_callback(RunFiles(args.output_dir, [self.recorder.log, self.evaluations]))
+        self.add_callback(self.teacher_weights)
         self.clock = Clock()
         self.task_types = []
         self._block: Block | None = None
@@ -257,8 +260,10 @@ class SEEDTrainer(SEEDSteps):
         if self.args.should_save:
             folder = Path(self._get_output_dir(trial=trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
             self.weights.save(folder, self.memory)
+            self.teacher_weights.save(folder)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None:
             self.weights.load(Path(checkpoint), self.memory, self.accelerator.device)
+            self.teacher_weights.load(Path(checkpoint), self.accelerator.device)

@@ -76,7 +76,7 @@ def test_rounds_decide_the_steps() -> None:
         ({"opd_coef": -1.0}, "opd_coef=-1.0 must not be negative"),
         ({"max_turn_length": 0}, "max_turn_length=0 must be at least 1"),
         ({"skill_source": "library"}, "need skill_library=FILE.json"),
-        ({"opd_term": "jsd", "teacher_policy": "snapshot"}, "works with teacher_policy=live only"),
+        ({"opd_term": "jsd", "teacher_policy": "snapshot"}, "does not work with teacher_policy=snapshot"),
         ({"adv_unit": "step", "rollout_layout": "episode"}, "need rollout_layout=turn"),
         ({"adv_step_skill_coef": 0.1, "rollout_layout": "episode"}, "a step skill belongs to one turn"),
     ],

@@ -1,0 +1,124 @@
+"""Teachers with weights of their own: the initial policy and a moving average."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, TrainerCallback
+from trl.trainer.utils import split_tensor_dict
+from word_world import WORDS
+
+from seed_trainer.losses import jsd_BT
+from seed_trainer.options import SEEDOptions
+from seed_trainer.teacher import completion_logits, loss_mask, student_inputs, teacher_inputs
+from seed_trainer.trainer import SEEDTrainer
+
+TrainerFactory = Callable[..., SEEDTrainer]
+SKILL_OPTIONS: dict[str, Any] = {"skill_source": "generic", "opd_coef": 0.5, "tasks": 16}
+
+
+def parameters(model: Any) -> torch.Tensor:
+    return torch.cat([p.detach().flatten().clone() for p in model.parameters()])
+
+
+def micro_batch(trainer: SEEDTrainer) -> dict[str, Any]:
+    trainer.model.train()
+    trainer.current_gradient_accumulation_steps = 1
+    batch = trainer._generate_and_score_completions([{"task_id": word} for word in WORDS for _ in range(4)])
+    return split_tensor_dict(batch, trainer.args.steps_per_generation)[0]
+
+
+class Record(TrainerCallback):
+    """The parameters before the first and after every optimiser step."""
+
+    def __init__(self) -> None:
+        self.seen: list[torch.Tensor] = []
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
+        self.seen.append(parameters(model))
+
+    on_step_end = on_train_begin
+
+
+def test_initial_teacher_scores_as_the_model_did_before_training(make_trainer: TrainerFactory, model_path: str) -> None:
+    trainer = make_trainer(teacher_policy="initial", **SKILL_OPTIONS)
+    trainer.train()
+    trained = parameters(trainer.model)
+    micro = micro_batch(trainer)
+    untrained = AutoModelForCausalLM.from_pretrained(model_path)
+    assert not torch.equal(trained, parameters(untrained))
+    mask = loss_mask(micro).bool()
+    taught = trainer._teach(trainer.model, micro)
+    with torch.no_grad():
+        logits = completion_logits(untrained, teacher_inputs(micro, None), 1.0)
+    expected = logits.log_softmax(-1).gather(-1, micro["completion_ids"][..., None])[..., 0]
+    current = trainer._score_chunks(trainer.model, teacher_inputs(micro, None), 1)
+    torch.testing.assert_close(taught[mask], expected[mask], atol=1e-6, rtol=0)
+    assert (taught - current)[mask].abs().max() > 1e-3
+    assert torch.equal(parameters(trainer.model), trained)
+
+
+def test_averaged_teacher_follows_every_optimiser_step(make_trainer: TrainerFactory) -> None:
+    trainer, record = make_trainer(teacher_policy="ema", teacher_ema_decay=0.6, **SKILL_OPTIONS), Record()
+    trainer.add_callback(record)
+    trainer.train()
+    assert len(record.seen) == 5
+    average = record.seen[0]
+    for seen in record.seen[1:]:
+        average = 0.6 * average + 0.4 * seen
+    with trainer.teacher_weights.lent(trainer.model):
+        torch.testing.assert_close(parameters(trainer.model), average, atol=1e-6, rtol=0)
+    assert torch.equal(parameters(trainer.model), record.seen[-1])
+
+
+@pytest.mark.parametrize("policy", ["initial", "ema"])
+def test_resumed_run_has_the_same_teacher(make_trainer: TrainerFactory, tmp_path: Path, policy: str) -> None:
+    options = {"rounds": 4, "save_strategy": "steps", "save_rounds": 2, "teacher_policy": policy, **SKILL_OPTIONS}
+    whole = make_trainer(output_dir=str(tmp_path / "whole"), **options)
+    whole.train()
+    make_trainer(output_dir=str(tmp_path / "parts"), **{**options, "max_steps": 4}).train()
+    second = make_trainer(output_dir=str(tmp_path / "parts"), **options)
+    second.train(resume_from_checkpoint=str(tmp_path / "parts" / "checkpoint-4"))
+    torch.testing.assert_close(parameters(second.model), parameters(whole.model), atol=0, rtol=0)
+    for name, tensor in whole.teacher_weights.values.items():
+        assert torch.equal(second.teacher_weights.values[name], tensor)
+
+
+def test_a_checkpoint_without_the_teacher_is_refused(make_trainer: TrainerFactory, tmp_path: Path) -> None:
+    options = {"save_strategy": "steps", "save_rounds": 1, **SKILL_OPTIONS}
+    make_trainer(**options).train()
+    other = make_trainer(**options, teacher_policy="initial")
+    with pytest.raises(ValueError, match="was saved without a teacher of its own; teacher_policy=initial"):
+        other.train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-2"))
+
+
+def test_divergence_to_the_initial_teacher_reaches_the_student_alone(
+    make_trainer: TrainerFactory, model_path: str
+) -> None:
+    """Loss and gradient equal those with a second model as teacher, though both use the same parameters."""
+    options = {**SKILL_OPTIONS, "opd_term": "jsd", "opd_coef": 1.0, "rl_coef": 0.0, "beta": 0.0}
+    trainer = make_trainer(teacher_policy="initial", **options)
+    trainer.train()
+    micro = micro_batch(trainer)
+    trainer.model.zero_grad()
+    trainer._compute_loss(trainer.model, micro).backward()
+    found = torch.cat([p.grad.flatten() for p in trainer.model.parameters() if p.grad is not None])
+    untrained = AutoModelForCausalLM.from_pretrained(model_path)
+    with torch.no_grad():
+        teacher = completion_logits(untrained, teacher_inputs(micro, None), 1.0)
+    trainer.model.zero_grad()
+    term = jsd_BT(completion_logits(trainer.model, student_inputs(micro), 1.0), teacher)
+    trainer._aggregate(term, loss_mask(micro) * micro["opd_mask"][:, None], micro).backward()
+    expected = torch.cat([p.grad.flatten() for p in trainer.model.parameters() if p.grad is not None])
+    assert expected.abs().max() > 1e-4
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("decay", [1.0, -0.1])
+def test_an_average_that_never_moves_or_overshoots_is_refused(decay: float) -> None:
+    with pytest.raises(ValueError, match=f"teacher_ema_decay={decay} must be at least 0 and below 1"):
+        SEEDOptions(teacher_ema_decay=decay).check_options()
