@@ -46,6 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
         return INCOMPLETE
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"seed-bench: {error.strerror}: {str(error.filename)!r}", file=sys.stderr)
+        return REFUSED
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -57,6 +57,21 @@ class AgentSettings:
     price_completion: float = 0.0
     api_key_env: str = "OPENAI_API_KEY"
 
+    def __post_init__(self) -> None:
+        _check(self.temperature >= 0, f"temperature={self.temperature}; expected 0 (greedy) or more")
+        _check(0 < self.top_p <= 1, f"top_p={self.top_p}; expected above 0, at most 1")
+        _check(self.max_new_tokens >= 1, f"max_new_tokens={self.max_new_tokens}; expected at least 1")
+        _check(
+            self.max_prompt_tokens is None or self.max_prompt_tokens >= 1,
+            f"max_prompt_tokens={self.max_prompt_tokens}; expected at least 1",
+        )
+        _check(self.retries >= 0, f"retries={self.retries}; expected 0 or more")
+        _check(self.request_timeout > 0, f"request_timeout={self.request_timeout}; expected seconds above 0")
+        _check(
+            self.requests_per_minute is None or self.requests_per_minute > 0,
+            f"requests_per_minute={self.requests_per_minute}; expected a number above 0",
+        )
+
 
 @dataclass(frozen=True)
 class RunConfig:
@@ -104,6 +119,8 @@ class RunConfig:
         _check(self.limit is None or self.limit > 0, f"limit={self.limit}; expected a count or a share above 0")
         _check(self.executor in ("local", "ray"), f"executor={self.executor!r}; expected 'local' or 'ray'")
         _check(self.batch_size is None or self.batch_size >= 1, f"batch_size={self.batch_size}; expected at least 1")
+        _check(self.max_steps is None or self.max_steps >= 1, f"max_steps={self.max_steps}; expected at least 1")
+        _check(self.timeout is None or self.timeout > 0, f"timeout={self.timeout}; expected seconds above 0")
         index, count = self.shard
         _check(1 <= index <= count, f"shard={index}/{count}; expected i/n with 1 <= i <= n, e.g. 2/8")
         _check(

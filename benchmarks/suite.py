@@ -110,10 +110,10 @@ class Suite:
         Raises:
             DataMissing: When the environment's data is not there; the message holds the command.
             DataInvalid: When the number of tasks is not the suite's, or one is listed twice.
-            ConfigInvalid: When the split is procedural and has no list.
+            ConfigInvalid: When the split is procedural and has no list, or the environment lacks an argument.
         """
         profile_kwargs = self.find_profile(profile).env_kwargs
-        env = gym.make(self.env_id, **{**profile_kwargs, **self.arguments(env_kwargs or {})})
+        env = self._make({**profile_kwargs, **self.arguments(env_kwargs or {})})
         try:
             listed = env.unwrapped.task_ids(self.split)  # type: ignore[attr-defined]
             if isinstance(env.unwrapped, SeedEnv):
@@ -126,6 +126,14 @@ class Suite:
         if self.tasks is not None and len(ids) != self.tasks:
             raise DataInvalid(f"suite {self.name!r} has {self.tasks} tasks, but {self.env_id} lists {len(ids)}")
         return Manifest(self.name, ids)
+
+    def _make(self, arguments: dict[str, Any]) -> gym.Env[Any, Any]:
+        try:
+            return gym.make(self.env_id, **arguments)
+        except TypeError as error:
+            if "unexpected keyword argument" not in str(error):
+                raise
+            raise ConfigInvalid(f"suite {self.name!r}, environment arguments {sorted(arguments)}: {error}") from error
 
 
 def load_suite(path: Path) -> Suite:

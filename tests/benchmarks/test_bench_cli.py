@@ -152,6 +152,60 @@ def test_requests_that_cannot_be_carried_out_are_explained(capsys, tmp_path, mon
 
 
 @pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "--out", "file/run"], "file/run"),
+        (["run", "--out", "file"], "'file'"),
+        (["run", "--resume", "file"], "file/config.json"),
+        (["view", "file"], "file/config.json"),
+        (["view", "done", "--out", "nowhere/report.html"], "nowhere"),
+        (["compare", "done", "file"], "file/config.json"),
+        (["merge", "file", "done"], "'file'"),
+        (["merge", "file/part", "done"], "file/part"),
+    ],
+)
+def test_places_that_cannot_be_read_or_written_are_one_line(capsys, suite, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("in the way")
+    play = ["--suite", suite, "--agent", "oracle", "--quiet"]
+    run(capsys, "run", *play, "--out", "done")
+    new_run = arguments[0] == "run" and "--out" in arguments
+    code, _, complaint = run(capsys, *arguments, *(play if new_run else []))
+    assert code == 2
+    assert message in complaint
+    assert complaint.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "message"),
+    [
+        ("--repeats", "0", "repeats=0"),
+        ("--max-steps", "0", "max_steps=0"),
+        ("--num-workers", "-1", "num_workers=-1"),
+        ("--batch-size", "0", "batch_size=0"),
+        ("--timeout", "-3", "timeout=-3"),
+        ("--temperature", "-1", "temperature=-1"),
+        ("--top-p", "0", "top_p=0"),
+        ("--top-p", "nan", "top_p=nan"),
+        ("--max-new-tokens", "0", "max_new_tokens=0"),
+        ("--max-prompt-tokens", "0", "max_prompt_tokens=0"),
+        ("--retries", "-1", "retries=-1"),
+        ("--request-timeout", "0", "request_timeout=0"),
+        ("--requests-per-minute", "0", "requests_per_minute=0"),
+        ("--env-arg", "no_such_argument=1", "no_such_argument"),
+    ],
+)
+def test_numbers_out_of_range_and_unknown_arguments_are_named(capsys, suite, tmp_path, flag, value, message):
+    out = tmp_path / "run"
+    workers = ["--num-workers", 1] if flag == "--timeout" else []
+    code, _, complaint = run(capsys, "run", "--suite", suite, "--agent", "oracle", "--out", out, *workers, flag, value)
+    assert code == 2
+    assert message in complaint
+    assert complaint.count("\n") == 1
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
     "flag", [["--limit", "0"], ["--limit", "2.5"], ["--shard", "1"], ["--thinking", "maybe"], ["--nope"]]
 )
 def test_flags_that_cannot_be_read_are_refused_by_the_parser(flag):
