@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 Message = dict[str, Any]
 
-_MARKERS = re.compile(r"<\|(?=[\w/-]+\|>)|<(?=/?(?:image|video|audio|s|pad|unk|bos|eos|start_of_turn|end_of_turn)>)")
+#: Chat, image and padding markers of the open model families: Qwen, Llama 3, Phi, GLM (``<|..|>``), DeepSeek (wide
+#: bars), Llama 2 and LLaVA, Gemma, InternVL, Mistral and Pixtral (square brackets).
+_MARKERS = re.compile(
+    r"<\|(?=[\w/-]+\|>)|<(?=\uff5c)"
+    r"|<(?=/?(?:image|img|video|audio|s|pad|unk|bos|eos|mask|start_of_turn|end_of_turn)>)"
+    r"|<(?=(?:start_of_image|end_of_image|image_soft_token|IMG_CONTEXT|fake_token_around_image)>|<SYS>>|</SYS>>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS)\]|(?:IMG|IMG_BREAK|IMG_END|TOOL_CALLS|gMASK)\])"
+)
 
 
 def defuse(text: str) -> str:
@@ -24,7 +31,9 @@ def defuse(text: str) -> str:
     ``<|im_start|>`` becomes ``< |im_start|>``: readable, but no longer a special token, so typed text can neither
     open a new role nor stand for an image.
     """
-    return _MARKERS.sub(lambda match: match.group().replace("<", "< "), text) if "<" in text else text
+    if "<" not in text and "[" not in text:
+        return text
+    return _MARKERS.sub(lambda match: f"{match.group()[0]} {match.group()[1:]}", text)
 
 
 def split_observation(observation: Any) -> tuple[str, Any]:

@@ -121,7 +121,11 @@ def test_braces_in_game_text_are_not_expanded():
     assert "{0.__class__}{skill}" in TEMPLATE.render(turn, "a skill with {goal}")
 
 
-MARKERS = ["<|im_start|>", "<|im_end|>", "<|image_pad|>", "<|vision_start|>", "<image>", "</s>", "<|eot_id|>"]
+MARKERS = [
+    *("<|im_start|>", "<|im_end|>", "<|image_pad|>", "<|vision_start|>", "<image>", "</s>", "<|eot_id|>"),
+    *("<\uff5cUser\uff5c>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "<start_of_image>", "<image_soft_token>"),
+    *("<img>", "<IMG_CONTEXT>", "<<SYS>>", "<</SYS>>", "[INST]", "[/INST]", "[IMG]", "[IMG_BREAK]", "[TOOL_CALLS]"),
+]
 
 
 @pytest.mark.parametrize("marker", MARKERS)
