@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         find_row(args.env)
         return _play(args)
-    except SeedEnvsError as error:
+    except (SeedEnvsError, gym.error.Error) as error:
         print(f"seed-play: {error}", file=sys.stderr)
         return 2
 
@@ -41,7 +41,12 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("env", help="one of: " + ", ".join(row.id for row in ENVIRONMENTS))
-    parser.add_argument("--player", choices=["human", "random", "oracle"], default="human")
+    parser.add_argument(
+        "--player",
+        choices=["human", "random", "oracle"],
+        default="human",
+        help="who acts; in human play '?' lists the possible actions and Ctrl+D leaves (default human)",
+    )
     parser.add_argument(
         "--seed", type=int, default=0, help="chooses the task and the random player's moves (default 0)"
     )
