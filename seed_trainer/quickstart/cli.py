@@ -84,6 +84,8 @@ def main(argv: Sequence[str]) -> int:
         options.workers,
         options.model_name_or_path,
     )
+    # The parent loads models too, at the end; nothing is looked up or reported over the network.
+    os.environ.update({"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"})
     started = time.monotonic()
     prepare(plan.folder)
     stage_1(plan)

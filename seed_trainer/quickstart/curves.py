@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seed_trainer.evaluation import wilson
 from seed_trainer.quickstart.results import Panel, pooled
 
 COLOURS = {"SEED": "#1b6ca8", "GRPO": "#c7681c"}
@@ -23,6 +22,8 @@ def draw(runs: dict[str, list[list[tuple[int, Panel]]]], before: Panel, steps_pe
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+
+    from seed_trainer.evaluation import wilson
 
     figure = Figure(figsize=(7.2, 4.4), dpi=140, layout="constrained")
     FigureCanvasAgg(figure)

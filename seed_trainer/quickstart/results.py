@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seed_trainer.dry_run import table
-from seed_trainer.evaluation import EVALUATIONS_FILE, wilson
-
+EVALUATIONS_FILE = "evaluations.jsonl"
 CAUTION = "Two seeds are a demonstration and no evidence: near-identical arms differ by as much from seed to seed."
 
 
@@ -71,6 +69,8 @@ def results_table(before: Panel, runs: dict[str, list[list[tuple[int, Panel]]]])
     Returns:
         Markdown.
     """
+    from seed_trainer.dry_run import table
+
     rows = [_row("before", before)]
     first = [seed[0][1] for seeds in runs.values() for seed in seeds]
     rows.append(_row("after stage 1", pooled(first)))
@@ -82,6 +82,8 @@ def results_table(before: Panel, runs: dict[str, list[list[tuple[int, Panel]]]])
 
 
 def _row(name: str, panel: Panel) -> tuple[str, ...]:
+    from seed_trainer.evaluation import wilson
+
     low, high = wilson(panel.won, panel.played)
     interval = f"{low:.1%} to {high:.1%}"
     return name, f"{panel.success:.1%}", interval, f"{panel.mean_turns:.1f}", f"{panel.won}/{panel.played}"

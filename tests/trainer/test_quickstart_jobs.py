@@ -53,9 +53,11 @@ def test_children_have_one_thread_and_no_network() -> None:
 
 def test_the_names_of_files_are_those_of_the_trainer() -> None:
     pytest.importorskip("trl")
-    from seed_trainer import callbacks
+    from seed_trainer import callbacks, evaluation
+    from seed_trainer.quickstart import results
 
     assert jobs.METRICS_FILE == callbacks.METRICS_FILE
+    assert results.EVALUATIONS_FILE == evaluation.EVALUATIONS_FILE
 
 
 def test_lines_show_progress_and_the_latest_rates(tmp_path: Path) -> None:
