@@ -51,12 +51,13 @@ def start_browser(
         logs: Whether console and network logs are recorded.
 
     Raises:
-        DependencyMissing: If selenium, Chromium or its driver is not installed.
+        DependencyMissing: If selenium, Chromium or its driver is not installed, or the browser does not start.
     """
     import shutil
 
     require("selenium", "browser", "the browser environment")
     from selenium import webdriver
+    from selenium.common.exceptions import SessionNotCreatedException
     from selenium.webdriver.chrome.service import Service
 
     driver = shutil.which("chromedriver")
@@ -82,7 +83,14 @@ def start_browser(
         options.add_argument(flag)
     if logs:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    return webdriver.Chrome(options=options, service=Service(driver))
+    try:
+        return webdriver.Chrome(options=options, service=Service(driver))
+    except SessionNotCreatedException as error:
+        hint = "" if no_sandbox else " As root, or in a container, pass no_sandbox=True."
+        raise DependencyMissing(
+            f"{browser} does not start with {driver}: {str(error.msg).splitlines()[0]}{hint} Otherwise check that both "
+            "have the same version."
+        ) from error
 
 
 class WebShopBrowserEnv(WebShopEnv):
@@ -174,7 +182,11 @@ class WebShopBrowserEnv(WebShopEnv):
             )
             self._server = SiteServer(create_app(self.shop, limits, self._store)).start()
             self._profile = tempfile.TemporaryDirectory(prefix="webshop-browser-")
-            self._driver = start_browser(self._profile.name, self._no_sandbox, self._window)
+            try:
+                self._driver = start_browser(self._profile.name, self._no_sandbox, self._window)
+            except DependencyMissing:
+                self.close()
+                raise
         return self._driver
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ if shutil.which("chromedriver") is None or not any(
 ):
     pytest.skip("the browser environment needs chromium and chromedriver on the path", allow_module_level=True)
 
-from seed_envs.errors import UnknownOption
+from seed_envs.errors import DependencyMissing, UnknownOption
 from seed_envs.webshop import browser as browser_module
 from seed_envs.webshop.browser import WebShopBrowserEnv
 from seed_envs.webshop.env import WebShopEnv
@@ -214,3 +214,17 @@ def test_closing_frees_the_profile(tmp_path: Path) -> None:
         warnings.simplefilter("ignore", ResourceWarning)
         env.close()
     assert not folder.exists()
+
+
+def test_a_browser_that_does_not_start_is_explained_and_leaves_nothing_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "chromium"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    env = WebShopBrowserEnv(**SETTINGS)
+    with pytest.raises(DependencyMissing, match="no_sandbox=True"):
+        env.reset(seed=1)
+    assert env._server is None and env._profile is None
+    env.close()
