@@ -206,6 +206,8 @@ def _ask(policy: Policy, requests: list[Request]) -> list[Reply]:
     for reply in replies:
         if not isinstance(reply, Reply):
             raise PolicyError(f"the policy returned {type(reply).__name__}; expected seed_envs.Reply")
+        if not isinstance(reply.text, str):
+            raise PolicyError(f"the policy returned a Reply whose text is {type(reply.text).__name__}; expected str")
     return replies
 
 

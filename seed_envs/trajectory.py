@@ -173,10 +173,15 @@ def _json_message(message: dict[str, Any]) -> dict[str, Any]:
     if isinstance(content, str):
         return message
     parts = [
-        part if part["type"] == "text" else {"type": "image", "size": list(getattr(part["image"], "size", ()))}
-        for part in content
+        part if part["type"] == "text" else {"type": "image", "size": _image_size(part["image"])} for part in content
     ]
     return {**message, "content": parts}
+
+
+def _image_size(image: Any) -> list[int]:
+    """Width and height of a picture or of a height x width x channels array."""
+    shape = getattr(image, "shape", None)
+    return [int(side) for side in (image.size if shape is None else (shape[1], shape[0]))]
 
 
 def _is_json(value: Any) -> bool:

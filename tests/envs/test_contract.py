@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import warnings
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
@@ -21,6 +22,10 @@ from seed_envs.base import INFO_KEYS, SeedEnv
 from seed_envs.chat import split_observation
 from seed_envs.errors import UnknownOption, UnknownTask
 from seed_envs.registration import ENVIRONMENTS, load_attribute
+from seed_envs.rollout import Reply, rollout
+from seed_envs.tasks import TaskSpec
+from seed_envs.trajectory import Trajectory
+from seed_envs.vector import EnvPool
 
 IDS = [row.id for row in ENVIRONMENTS if not row.needs_browser]
 ROWS = {row.id: row for row in ENVIRONMENTS}
@@ -253,6 +258,29 @@ def test_every_profile_builds_prompts_and_its_oracle_replies_are_read(env_id):
         skilled = env.get_wrapper_attr("profile").template.render(env.reset(seed=1)[1]["turn"], skill="XYZZY")
         assert "XYZZY" in skilled
         assert "XYZZY" not in text
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_an_episode_of_every_profile_survives_json(env_id):
+    for name, profile in load_attribute(ROWS[env_id].profiles).items():
+
+        def policy(requests):
+            return [Reply("nonsense") for _ in requests]
+
+        with EnvPool(partial(seed_envs.make_agent_env, env_id, profile=name, max_steps=2), 1) as pool:
+            [played] = rollout(pool, policy, [TaskSpec(seed=1)], env_id=env_id, profile=profile)
+        again = Trajectory.from_json(json.loads(json.dumps(played.to_json())))
+        assert (again.task_id, again.stop_reason, len(again.steps)) == (played.task_id, played.stop_reason, 2)
+        for before, after in zip(played.steps, again.steps, strict=True):
+            assert [part["size"] for part in pictures(after)] == [
+                [part["image"].shape[1], part["image"].shape[0]] for part in pictures(before)
+            ]
+
+
+def pictures(step):
+    """The image parts of a step's messages."""
+    contents = [message["content"] for message in step.messages if not isinstance(message["content"], str)]
+    return [part for content in contents for part in content if part["type"] == "image"]
 
 
 @pytest.mark.parametrize("env_id", [row.id for row in ENVIRONMENTS])
