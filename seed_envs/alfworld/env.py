@@ -458,7 +458,7 @@ def _check_scene(scene: object) -> int:
 
 
 def _check_type(kind: object) -> str:
-    if kind not in KIND_OF_TYPE:
+    if not isinstance(kind, str) or kind not in KIND_OF_TYPE:
         known = list(KIND_OF_TYPE)
         raise UnknownOption(f"task_type {kind!r} is unknown; known: {known}.{close_matches(kind, known)}")
-    return str(kind)
+    return kind

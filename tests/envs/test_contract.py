@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
@@ -20,7 +21,7 @@ from gymnasium.utils.env_checker import check_env
 import seed_envs
 from seed_envs.base import INFO_KEYS, SeedEnv
 from seed_envs.chat import split_observation
-from seed_envs.errors import UnknownOption, UnknownTask
+from seed_envs.errors import SeedEnvsError, UnknownOption, UnknownTask
 from seed_envs.registration import ENVIRONMENTS, load_attribute
 from seed_envs.rollout import Reply, rollout
 from seed_envs.tasks import TaskSpec
@@ -200,6 +201,16 @@ def test_task_ids_and_options_of_another_type_are_refused_by_name(env_id):
     for wrong in ("test", 5, ["task_id"]):
         with pytest.raises(UnknownOption, match=re.escape(repr(wrong))):
             env.reset(options=wrong)
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_values_of_any_type_for_the_own_reset_options_are_played_or_refused_by_name(env_id):
+    env = gym.make(env_id).unwrapped
+    for key in ["split", *sorted(env.option_keys)]:
+        for wrong in (-1, 2**70, 1.5, True, "nope", "\x00", b"x", [], ["x"], {}, {"x": 1}):
+            with contextlib.suppress(SeedEnvsError):
+                env.reset(seed=1, options={key: wrong})
+                env.oracle_action()
 
 
 @pytest.mark.parametrize("env_id", IDS)
