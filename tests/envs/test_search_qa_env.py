@@ -252,8 +252,8 @@ def test_bad_arguments_name_value_and_choices():
         with pytest.raises(error, match=message):
             gym.make("seed/SearchQA-v0", **kwargs).reset()
     env = gym.make("seed/SearchQA-v0", collection="tiny")
-    for task_id in ("nq/test/x1", 3, ["nq/test/1"]):
-        with pytest.raises(UnknownTask, match="nq/test"):
+    for task_id, message in (("nq/test/x1", "nq/test"), (3, "is a str; got int: 3"), (["nq/test/1"], "nq/test")):
+        with pytest.raises(UnknownTask, match=message):
             env.reset(options={"task_id": task_id})
 
 
