@@ -52,14 +52,15 @@ METHODS: dict[str, Method] = {
     "sdar_soft_or": Method(
         {**_LIBRARY, "opd_term": "gated", "opd_gate": "soft_or"}, "SDAR with the soft-or gate.", "arXiv 2605.15155"
     ),
+    # The authors' scripts fix the teacher; one that moves with its student can collapse together with it.
     "opsd": Method(
-        {**_LIBRARY, "opd_term": "jsd", "opd_coef": 1.0, "rl_coef": 0.0, "beta": 0.0},
-        "Full-vocabulary JSD to a privileged teacher; no policy term.",
+        {**_LIBRARY, "opd_term": "jsd", "opd_coef": 1.0, "rl_coef": 0.0, "beta": 0.0, "teacher_policy": "initial"},
+        "Full-vocabulary JSD to a privileged teacher with the initial weights; no policy term.",
         "arXiv 2601.18734",
     ),
     "opsd_sampled": Method(
-        {**_LIBRARY, "opd_term": "sampled", "opd_coef": 1.0, "rl_coef": 0.0, "beta": 0.0},
-        "Reverse KL on sampled tokens; no policy term.",
+        {**_LIBRARY, "opd_term": "sampled", "opd_coef": 1.0, "rl_coef": 0.0, "beta": 0.0, "teacher_policy": "initial"},
+        "Reverse KL on sampled tokens to such a teacher; no policy term.",
         "arXiv 2601.18734",
     ),
     "opsd_as_tabled": Method(
