@@ -203,6 +203,35 @@ def test_checked_in_panels_still_give_the_levels_they_were_made_with(name: str, 
     assert f"# levels: {panel_hash(source, panel)}\n" in text
 
 
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_retrograde_panels_list_every_level_once_in_order(split: str) -> None:
+    shipped = sorted(MANIFESTS.glob(f"retro-*-{split}.txt"))
+    assert [path.name for path in shipped] == [f"retro-6x6-b1-s4-15-{split}.txt"]
+    for kind, size in ((Difficulty(), 256), (Difficulty(6, 6, 2, 12, 30), 256)):
+        source = RetrogradeSource(kind)
+        panel = source.task_ids(split)
+        assert len({level_hash(source.load(task_id).level) for task_id in panel}) == len(panel) == size
+        assert list(panel) == source.make_panel(split)
+        numbers = [int(task_id.rpartition("/")[2]) for task_id in panel]
+        assert numbers == sorted(numbers)
+        listed = {level_hash(source.load(task_id).level) for task_id in panel}
+        left_out = sorted(set(range(numbers[-1])) - set(numbers))
+        assert left_out
+        assert all(level_hash(source.load(f"{source.name}/{split}/{number}").level) in listed for number in left_out)
+
+
+def test_kinds_with_few_levels_have_small_panels_and_draws_stay_in_them() -> None:
+    source, rng = RetrogradeSource(Difficulty(5, 5, 1, 4, 15)), np.random.default_rng(0)
+    panel = source.task_ids("validation")
+    assert 1 < len(panel) < 256
+    assert len({level_hash(source.load(task_id).level) for task_id in panel}) == len(panel)
+    assert {source.choose(rng, "validation") for _ in range(400)} == set(panel)
+    default = RetrogradeSource(Difficulty())
+    drawn = {default.choose(rng, "test") for _ in range(400)}
+    assert drawn <= set(default.task_ids("test"))
+    assert max(int(task_id.rpartition("/")[2]) for task_id in drawn) >= 256
+
+
 def test_training_ids_are_unbounded_and_unknown_ids_and_splits_named() -> None:
     for source in (RetrogradeSource(Difficulty()), ClassicSource(6, 6, 1)):
         with pytest.raises(UnboundedSplit):

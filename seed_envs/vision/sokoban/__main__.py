@@ -59,14 +59,13 @@ def _pool(arguments: argparse.Namespace) -> None:
 def _panels(arguments: argparse.Namespace) -> None:
     """Writes the manifests of the default validation and test panels, with a hash over the levels themselves."""
     from seed_envs.tasks import Manifest
-    from seed_envs.vision.sokoban.sources import MANIFESTS, PANEL_SIZE, panel_hash
-    from seed_envs.vision.sokoban.tasks import make_source
+    from seed_envs.vision.sokoban.sources import MANIFESTS, ClassicSource, RetrogradeSource, panel_hash
 
-    for levels in ("retrograde", "classic"):
-        source = make_source(levels, _kind(arguments))
+    kind = _kind(arguments)
+    for source in (RetrogradeSource(kind), ClassicSource(kind.height, kind.width, kind.boxes)):
         for split in ("validation", "test"):
-            ids = source.task_ids(split)[:PANEL_SIZE]
-            name = f"{ids[0].rsplit('/')[0]}/{split}"
+            ids = source.make_panel(split)
+            name = f"{source.name}/{split}"
             meta = {"levels": panel_hash(source, ids), "made by": "python -m seed_envs.vision.sokoban panels"}
             path = MANIFESTS / f"{name.replace('/', '-')}.txt"
             path.parent.mkdir(exist_ok=True)

@@ -63,8 +63,10 @@ class SokobanEnv(SeedEnv[Observation]):
 
     Splits are ``train``, ``validation`` and ``test``; files also have ``all``. For generated levels and single files a
     room (walls and targets, up to the eight rotations and reflections) belongs to exactly one split. The classic
-    generator splits by seed, as the frameworks do, and repeats levels across splits. Validation and test of generated
-    levels are fixed panels of 256 levels. ``options={"level": "<xsb map>"}`` plays a map of your own.
+    generator splits by seed, as the frameworks do, and repeats levels within and across splits. Validation and test of
+    generated levels are fixed panels of 256. In retrograde panels no two levels are equal up to rotation and reflection
+    (settings that allow too few such levels have smaller panels); classic panels keep their published form, the 256
+    smallest seeds with whatever levels repeat. ``options={"level": "<xsb map>"}`` plays a map of your own.
 
     ## Action space
     Text, up to 10,000 characters. ``action_set="4"``: ``up``, ``down``, ``left``, ``right`` (pushing when a box is in
@@ -294,12 +296,15 @@ class SokobanEnv(SeedEnv[Observation]):
 
         Raises:
             OracleUnavailable: In a deadlock, when solved, or when the search ran out of its budget.
+            EpisodeEnded: Before the first reset.
         """
+        self._require_task()
         word = self._oracle.action(self._game)
         return word if word in self._words else f"push {word}"
 
     def rule_action(self) -> str:
         """The next action of a greedy player that pushes whatever box it can closer to a target."""
+        self._require_task()
         word = greedy_direction(self._game)
         return word if word in self._words else f"push {word}"
 

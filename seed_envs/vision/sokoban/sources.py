@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -24,6 +25,8 @@ from seed_envs.vision.sokoban.oracle import Oracle
 SPLITS: tuple[str, ...] = ("train", "validation", "test")
 PANEL_SIZE = 256
 """Number of levels in the fixed validation and test panels of procedural sources."""
+PANEL_TRIES = 16 * PANEL_SIZE
+"""Numbers looked at for a retrograde panel; kinds with few distinct levels have smaller panels."""
 MANIFESTS = Path(__file__).parent / "manifests"
 _RETRO_DOMAIN = 0x50_4B
 _MAX_NUMBER = 2**31
@@ -64,10 +67,10 @@ def check_split(split: str, splits: Sequence[str]) -> None:
         )
 
 
-def load_panel(name: str, ids: Sequence[str]) -> Manifest:
-    """The checked-in manifest of that name, or one made of ``ids`` where none is shipped."""
+def load_panel(name: str, make: Callable[[], Sequence[str]]) -> Manifest:
+    """The checked-in manifest of that name, or one of the ids that ``make`` lists where none is shipped."""
     path = MANIFESTS / f"{name.replace('/', '-')}.txt"
-    return Manifest.load(path) if path.is_file() else Manifest(f"sokoban/{name}", tuple(ids))
+    return Manifest.load(path) if path.is_file() else Manifest(f"sokoban/{name}", tuple(make()))
 
 
 def panel_hash(source: LevelSource, ids: Sequence[str]) -> str:
@@ -79,7 +82,12 @@ def panel_hash(source: LevelSource, ids: Sequence[str]) -> str:
 
 
 class RetrogradeSource:
-    """Solved levels of one difficulty, split by the room's identity up to symmetry."""
+    """Solved levels of one difficulty, split by the room's identity up to symmetry.
+
+    Attributes:
+        kind: The difficulty.
+        name: First part of the ids.
+    """
 
     splits: tuple[str, ...] = SPLITS
     default_split = "train"
@@ -90,26 +98,42 @@ class RetrogradeSource:
     def __init__(self, kind: Difficulty) -> None:
         """Takes the kind of levels to make."""
         self.kind, self.height, self.width = kind, kind.height, kind.width
-        self._name = f"retro-{kind.height}x{kind.width}-b{kind.boxes}-s{kind.min_steps}-{kind.max_steps}"
+        self.name = f"retro-{kind.height}x{kind.width}-b{kind.boxes}-s{kind.min_steps}-{kind.max_steps}"
 
     def task_ids(self, split: str) -> Sequence[str]:
-        """The 256 ids of the validation or test panel."""
+        """The ids of the validation or test panel: 256 levels, no two equal up to symmetry.
+
+        Raises:
+            GenerationFailed: If no manifest is shipped for this kind and no such levels are found.
+        """
         check_split(split, SPLITS)
         if split == "train":
-            raise UnboundedSplit(f"{self._name}/train has {_MAX_NUMBER} levels; draw them with reset(seed=...)")
-        return load_panel(f"{self._name}/{split}", [f"{self._name}/{split}/{number}" for number in range(PANEL_SIZE)])
+            raise UnboundedSplit(f"{self.name}/train has {_MAX_NUMBER} levels; draw them with reset(seed=...)")
+        return _retrograde_panel(self.kind, split)
+
+    def make_panel(self, split: str) -> list[str]:
+        """Lists the first ids of a split whose levels differ, passing over every level already listed."""
+        panel: dict[str, str] = {}
+        for number in range(PANEL_TRIES):
+            task_id = f"{self.name}/{split}/{number}"
+            panel.setdefault(level_hash(self.load(task_id).level), task_id)
+            if len(panel) == PANEL_SIZE:
+                break
+        return list(panel.values())
 
     def choose(self, rng: np.random.Generator, split: str) -> str:
         """Draws a number; of the panel for validation and test."""
         check_split(split, SPLITS)
-        bound = _MAX_NUMBER if split == "train" else PANEL_SIZE
-        return f"{self._name}/{split}/{int(rng.integers(bound))}"
+        if split == "train":
+            return f"{self.name}/train/{int(rng.integers(_MAX_NUMBER))}"
+        panel = self.task_ids(split)
+        return panel[int(rng.integers(len(panel)))]
 
     def load(self, task_id: str) -> Oracle:
         """Makes the level; the size must be this source's."""
         match = self._PATTERN.fullmatch(task_id)
         if match is None or int(match[7]) >= _MAX_NUMBER:
-            raise UnknownTask(f"task {task_id!r} is unknown; these levels are called like '{self._name}/test/0'")
+            raise UnknownTask(f"task {task_id!r} is unknown; these levels are called like '{self.name}/test/0'")
         height, width, boxes, low, high = (int(match[group]) for group in range(1, 6))
         if (height, width) != (self.height, self.width):
             raise UnknownTask(
@@ -125,8 +149,19 @@ class RetrogradeSource:
         return Oracle(solved.level, solved.table)
 
 
+@cache
+def _retrograde_panel(kind: Difficulty, split: str) -> Manifest:
+    """The panel of a kind; kept, because one that is not shipped has to be searched for."""
+    source = RetrogradeSource(kind)
+    return load_panel(f"{source.name}/{split}", lambda: source.make_panel(split))
+
+
 class ClassicSource:
-    """Levels of the framework generator; ids hold the framework's own seeds, so rooms can be compared one by one."""
+    """Levels of the framework generator; ids hold the framework's own seeds, so rooms can be compared one by one.
+
+    Attributes:
+        name: First part of the ids.
+    """
 
     splits: tuple[str, ...] = SPLITS
     default_split = "train"
@@ -140,28 +175,32 @@ class ClassicSource:
                 "1 to 5 boxes and a depth of 1 to 300"
             )
         self.height, self.width = height, width
-        self._name = f"classic-{height}x{width}-b{boxes}-d{depth}"
+        self.name = f"classic-{height}x{width}-b{boxes}-d{depth}"
 
     def task_ids(self, split: str) -> Sequence[str]:
-        """The 256 smallest seeds of validation or test."""
+        """The 256 smallest seeds of validation or test, as the frameworks have them: levels may repeat."""
         check_split(split, SPLITS)
         if split == "train":
-            raise UnboundedSplit(f"{self._name} trains on the seeds 0 to {2**16 - 2}; draw them with reset(seed=...)")
+            raise UnboundedSplit(f"{self.name} trains on the seeds 0 to {2**16 - 2}; draw them with reset(seed=...)")
+        return load_panel(f"{self.name}/{split}", lambda: self.make_panel(split))
+
+    def make_panel(self, split: str) -> list[str]:
+        """Lists the first ids of a split."""
         first = _CLASSIC_RANGES[split][0]
-        return load_panel(f"{self._name}/{split}", [f"{self._name}/{first + number}" for number in range(PANEL_SIZE)])
+        return [f"{self.name}/{first + number}" for number in range(PANEL_SIZE)]
 
     def choose(self, rng: np.random.Generator, split: str) -> str:
         """Draws a seed of the split's range; of the panel for validation and test."""
         check_split(split, SPLITS)
         low, high = _CLASSIC_RANGES[split]
-        return f"{self._name}/{int(rng.integers(low, high if split == 'train' else low + PANEL_SIZE))}"
+        return f"{self.name}/{int(rng.integers(low, high if split == 'train' else low + PANEL_SIZE))}"
 
     def load(self, task_id: str) -> Oracle:
         """Makes the level of the seed in the id."""
         match = self._PATTERN.fullmatch(task_id)
-        if match is None or not task_id.startswith(f"{self._name}/") or int(match[5]) >= 2**32 - 1:
+        if match is None or not task_id.startswith(f"{self.name}/") or int(match[5]) >= 2**32 - 1:
             raise UnknownTask(
-                f"task {task_id!r} is unknown; these levels are called '{self._name}/<seed below 2**32 - 1>'"
+                f"task {task_id!r} is unknown; these levels are called '{self.name}/<seed below 2**32 - 1>'"
             )
         height, width, boxes, depth, seed = (int(match[group]) for group in range(1, 6))
         return Oracle.of(classic.generate(seed, height, width, boxes, depth))
