@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 
@@ -17,22 +18,30 @@ class RateLimiter:
 
     Args:
         per_minute: Requests per minute, or None for no limit.
+        clock: Seconds on a clock that never goes back.
+        sleep: Waits for so many of its seconds.
     """
 
-    def __init__(self, per_minute: float | None) -> None:
+    def __init__(
+        self,
+        per_minute: float | None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._clock, self._sleep = clock, sleep
         self._gap = 0.0 if per_minute is None else 60.0 / per_minute
         self._next = self._blocked = 0.0
 
     async def wait(self) -> None:
         """Return when the next request may be sent."""
-        slot = max(time.monotonic(), self._next, self._blocked)
+        slot = max(self._clock(), self._next, self._blocked)
         self._next = slot + self._gap
-        while (delay := max(slot, self._blocked) - time.monotonic()) > 0:
-            await asyncio.sleep(delay)
+        while (delay := max(slot, self._blocked) - self._clock()) > 0:
+            await self._sleep(delay)
 
     def pause(self, seconds: float) -> None:
         """Let nobody send for a while."""
-        self._blocked = max(self._blocked, time.monotonic() + seconds)
+        self._blocked = max(self._blocked, self._clock() + seconds)
 
 
 def backoff(attempt: int, first: float, seed: int) -> float:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import functools
 import io
 import socket
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,8 +17,9 @@ from ladder_env import PROFILES, suite_record
 
 pytest.importorskip("httpx", reason="the endpoint agent needs httpx (extra: bench)")
 
+from seed_benchmarks.agents import openai_http
 from seed_benchmarks.agents.openai_http import OpenAIAgent, split_endpoint
-from seed_benchmarks.agents.pacing import backoff, retry_after
+from seed_benchmarks.agents.pacing import RateLimiter, backoff, retry_after
 from seed_benchmarks.config import AgentSettings, RunConfig
 from seed_benchmarks.errors import UnknownAgent
 from seed_benchmarks.records import read_heads, read_transcripts
@@ -181,11 +185,39 @@ def test_retry_after_is_obeyed_by_everybody():
     assert times[1] - times[0] >= 0.6
 
 
-def test_the_rate_limit_spaces_requests():
+def test_the_rate_limit_spaces_requests(monkeypatch):
+    clock = SimpleNamespace(now=100.0, slept=[])
+
+    async def sleep(seconds):
+        clock.slept.append(seconds)
+        clock.now += seconds
+
+    limiter = functools.partial(RateLimiter, clock=lambda: clock.now, sleep=sleep)
+    monkeypatch.setattr(openai_http, "RateLimiter", limiter)
     with serve(lambda handler, body, attempt: handler.answer(completion("ok"))) as server:
         ask(server, *[request(str(number)) for number in range(6)], requests_per_minute=600)
-        times = sorted(moment for moment, *_ in server.seen)
-    assert times[-1] - times[0] >= 0.35
+        assert len(server.seen) == 6
+        assert clock.slept == pytest.approx([0.1] * 5)
+        ask(server, *[request(str(number)) for number in range(6)])
+    assert len(clock.slept) == 5, "without a limit nobody waits"
+
+
+def test_everybody_waits_out_a_pause():
+    clock = SimpleNamespace(now=100.0, slept=[])
+
+    async def sleep(seconds):
+        clock.slept.append(seconds)
+        clock.now += seconds
+
+    async def send():
+        limiter = RateLimiter(60, lambda: clock.now, sleep)
+        await limiter.wait()
+        limiter.pause(5.0)
+        for _ in range(2):
+            await limiter.wait()
+
+    asyncio.run(send())
+    assert clock.slept == pytest.approx([5.0, 1.0])
 
 
 def test_requests_are_in_flight_together():
