@@ -193,6 +193,11 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
         """
         raise NotImplementedError
 
+    def _require_task(self) -> None:
+        """Raise :class:`EpisodeEnded` when there is no task yet to choose an action for."""
+        if not self.task_id:
+            raise EpisodeEnded("no task is loaded; call reset() first")
+
     def rule_action(self) -> str:
         """The next action of a simple hand-written player that knows only what an agent is shown.
 
@@ -208,7 +213,9 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
 
         Raises:
             BaselineUnavailable: When the environment lists no actions and does not override this.
+            EpisodeEnded: Before the first reset (the other two players as well).
         """
+        self._require_task()
         actions = self._admissible()
         if not actions:
             raise BaselineUnavailable(f"{self.name} lists no admissible actions to draw from")

@@ -305,10 +305,12 @@ class WebShopEnv(SeedEnv[str]):
 
     def oracle_action(self) -> str:
         """The next action of the exact purchase."""
+        self._require_task()
         return oracle_action(self.shop, self._state, self.goal)
 
     def rule_action(self) -> str:
         """The next action of the rule baseline."""
+        self._require_task()
         return rule_action(self.shop, self._state, self.goal)
 
     def get_state(self) -> EpisodeState:

@@ -21,7 +21,7 @@ from gymnasium.utils.env_checker import check_env
 import seed_envs
 from seed_envs.base import INFO_KEYS, SeedEnv
 from seed_envs.chat import split_observation
-from seed_envs.errors import SeedEnvsError, UnknownOption, UnknownTask
+from seed_envs.errors import EpisodeEnded, InvalidState, SeedEnvsError, UnknownOption, UnknownTask
 from seed_envs.registration import ENVIRONMENTS, load_attribute
 from seed_envs.rollout import Reply, rollout
 from seed_envs.tasks import TaskSpec
@@ -135,6 +135,16 @@ def test_the_global_generators_are_left_alone(env_id):
     before = random.getstate(), np.random.get_state()[1].tolist()
     transcript(env_id, seed=5, steps=5)
     assert (random.getstate(), np.random.get_state()[1].tolist()) == before
+
+
+@pytest.mark.parametrize("player", ["oracle_action", "rule_action", "random_action"])
+@pytest.mark.parametrize("env_id", IDS)
+def test_players_need_a_reset(env_id, player):
+    env = gym.make(env_id).unwrapped
+    with pytest.raises((EpisodeEnded, InvalidState), match=r"call reset\(\) first"):
+        getattr(env, player)()
+    env.reset(seed=0)
+    assert isinstance(getattr(env, player)(), str)
 
 
 @pytest.mark.parametrize("env_id", IDS)

@@ -149,11 +149,14 @@ class CardGameEnv(SeedEnv[Observation]):
 
         Raises:
             OracleUnavailable: If the formula cannot be completed any more.
+            EpisodeEnded: Before the first reset.
         """
+        self._require_task()
         return oracle.next_token(self._game)
 
     def rule_action(self) -> str:
         """The next token of a player that adds all cards, whatever they are."""
+        self._require_task()
         numbers = self._game.numbers
         tokens = [str(numbers[0]), *(token for number in numbers[1:] for token in ("+", str(number))), "="]
         return tokens[min(len(self._game.formula), len(tokens) - 1)]
