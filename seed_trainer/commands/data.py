@@ -85,14 +85,34 @@ def _prepare(args: Any) -> tuple[Any, Any, list[Any]]:
 
     make_env, profile = environment(args)
     env = make_env()
-    rows = split_rows(env, args.split or env.unwrapped.split, args.tasks, "tasks")
-    env.close()
+    try:
+        if "image" in (getattr(env.unwrapped.observation_space, "spaces", None) or {}):
+            raise UserError(_no_pictures(args))
+        rows = split_rows(env, args.split or env.unwrapped.split, args.tasks, "tasks")
+    finally:
+        env.close()
     tasks = [
         TaskSpec(r["task_id"], r["split"], r["seed"], group)
         for group, r in enumerate(rows)
         for _ in range(args.repeats)
     ]
     return EpisodePlayer(make_env, args.env_id, profile), profile, tasks
+
+
+def _no_pictures(args: Any) -> str:
+    """Why a profile with pictures is refused, and which profiles of the environment have none."""
+    from seed_envs.registration import find_row, load_attribute
+
+    names = [name for name, known in load_attribute(find_row(args.env_id).profiles).items() if not _shows_image(known)]
+    names.sort(key=lambda name: (not name.startswith(args.env_profile), name))
+    hint = f"use --env_profile {' or '.join(names)}" if names else "this environment has no profile in text"
+    return (
+        f"env_profile={args.env_profile!r} of {args.env_id} shows pictures, and stage 1 data holds text alone; {hint}"
+    )
+
+
+def _shows_image(profile: Any) -> bool:
+    return "image" in str(profile.env_kwargs.get("obs_mode", "text"))
 
 
 def _play(args: Any, player: Any, profile: Any, tasks: list[Any], folder: Path) -> list[Any]:
