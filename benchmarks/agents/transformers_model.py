@@ -98,6 +98,8 @@ class TransformersAgent:
             AutoTokenizer,
         )
 
+        if _is_path(self._name) and not Path(self._name).is_dir():
+            raise ValueError(f"there is no folder {self._name}")
         if Path(self._name).exists() and not (Path(self._name) / "config.json").is_file():
             raise ValueError(f"{self._name} holds no config.json")
         config = AutoConfig.from_pretrained(self._name)
@@ -195,3 +197,8 @@ def _images(messages: Sequence[Message]) -> list[Any]:
                 image = part["image"]
                 found.append(image if isinstance(image, Image.Image) else Image.fromarray(image))
     return found
+
+
+def _is_path(name: str) -> bool:
+    """Whether a name can only be meant as a path: a hub name is NAME or OWNER/NAME, with no dot or tilde in front."""
+    return name.startswith(("/", ".", "~")) or name.count("/") > 1 or "\\" in name or name.endswith("/")

@@ -57,6 +57,12 @@ def main(argv: Sequence[str]) -> int:
     except ValueError as error:
         raise UserError(str(error)) from None
     folder = Path(args.output_dir)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"output_dir={args.output_dir!r} cannot be made: {error.strerror}") from None
+    if not os.access(folder, os.W_OK):
+        raise UserError(f"output_dir={args.output_dir!r} cannot be written to; choose another folder")
     episodes = _play(args, player, profile, tasks, folder)
     annotations, failures, usage = _annotate(args, episodes, folder)
     records = dataset.examples(episodes, annotations, analyzer, profile, args.policy)

@@ -226,6 +226,8 @@ def test_contradictions_are_refused(options, message):
     [
         ("orakle", "Did you mean 'oracle'"),
         ("hf:", "incomplete"),
+        ("hf:/nope/model", "there is no folder /nope/model"),
+        ("hf:./nope", "there is no folder ./nope"),
         ("oracle:x", "nothing after the colon"),
         ("python:ladder_env", "MODULE:FUNCTION"),
         ("python:ladder_env:no", "cannot be imported"),

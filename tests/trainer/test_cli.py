@@ -122,3 +122,11 @@ def test_stage_1_data_refuses_pictures_before_it_plays(
     (error,) = capsys.readouterr().err.strip().splitlines()
     assert "shows pictures" in error and instead in error
     assert not out.exists()
+
+
+def test_an_output_folder_that_cannot_be_made_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("in the way")
+    out = tmp_path / "file" / "data"
+    assert main(["data", "--tasks", "3", "--output_dir", str(out)]) == 2
+    (error,) = capsys.readouterr().err.strip().splitlines()
+    assert error.startswith("seed-train data: ") and f"output_dir={str(out)!r} cannot be made" in error
