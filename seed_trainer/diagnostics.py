@@ -56,6 +56,8 @@ METRICS: dict[str, dict[str, str]] = {
         "opd/delta_mean": "Mean shift D = l_T - l in nats.",
         "opd/abs_delta_mean": "Mean |D|.",
         "opd/loss": "Value of the distillation term; may be negative, a monitor only.",
+        "opd/grad_ratio": "Norm of lambda grad L_opd over the norm of grad L_rl; every gradient_every rounds.",
+        "opd/grad_cosine": "Cosine between the two gradients.",
         "opd/tokens": "Number of distilled tokens.",
         "opd/entropy_check": "Cov(l, g): negative means distillation flattens the policy, positive means it sharpens.",
     },
@@ -68,6 +70,7 @@ METRICS: dict[str, dict[str, str]] = {
         "stale/bound/<name>": "(beta/4) E|D_kk - D_kj|, the bound of Proposition 3 (Eq. 14).",
         "stale/ratio/<name>": "Gap over bound; never above 1.",
         "stale/violations/<name>": "Share of tokens whose own gap exceeds its own bound; 0 unless something is broken.",
+        "stale/grad_cosine/<name>": "Cosine of grad L_opd under today's and the old skills (staleness_gradients).",
     },
     "Compute": {
         "tokens/student": "Tokens of all rows the student scores.",

@@ -156,6 +156,12 @@ class SEEDOptions:
     log_episodes_every: int = option(10, "Rounds between records in episodes.jsonl.")
     staleness_ages: str = option("", "Comma-separated ages k for the staleness diagnostic (empty: off).")
     staleness_every: int = option(10, "Rounds between staleness measurements.")
+    staleness_gradients: bool = option(
+        False, "Also measure the cosine of the distillation gradients (a backward pass over the whole round per age)."
+    )
+    gradient_every: int = option(
+        0, "Rounds between comparisons of the distillation gradient with the policy gradient (0: off)."
+    )
 
     def check_options(self) -> None:
         """Check what can be checked without TRL.

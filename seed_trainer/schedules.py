@@ -28,3 +28,8 @@ def shaping_weight(options: SEEDOptions, round_index: int) -> float:
     if options.adv_shaping_rounds <= 0:
         return options.adv_shaping_coef
     return options.adv_shaping_coef * max(0.0, 1.0 - round_index / options.adv_shaping_rounds)
+
+
+def compares_gradients(options: SEEDOptions, round_index: int) -> bool:
+    """Return whether the gradients of the two loss terms are compared in this round."""
+    return options.gradient_every > 0 and round_index % options.gradient_every == 0

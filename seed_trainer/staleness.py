@@ -15,6 +15,7 @@ from torch import Tensor
 
 from seed_trainer import losses, theory
 from seed_trainer.batches import add_teacher_prompts
+from seed_trainer.gradients import distillation_cosine
 from seed_trainer.measures import append_metrics
 from seed_trainer.rounds import Block
 from seed_trainer.skills.prompts import outcome_of
@@ -67,6 +68,12 @@ def log_staleness(trainer: Any, block: Block, batch: Mapping[str, Any]) -> None:
         if bool(chosen.any()):
             shifts = [losses.shift_BT(teacher, student)[chosen] for teacher in (fresh, stale)]
             append_metrics(trainer, staleness_metrics(shifts[0], shifts[1], trainer.gate_beta, age))
+            if args.staleness_gradients:
+                gates = [
+                    losses.gate_BT(losses.shift_BT(teacher, student), trainer.gate_beta) for teacher in (fresh, stale)
+                ]
+                cosine = distillation_cosine(trainer, batch, gates[0], gates[1], chosen.float())
+                append_metrics(trainer, {f"stale/grad_cosine/{age}": cosine})
     for row, ids in zip(block.rows, own, strict=True):
         row.teacher_prompt_ids = ids
     torch.clear_autocast_cache()

@@ -36,6 +36,7 @@ from seed_trainer.config import SEEDConfig
 from seed_trainer.distillation import Scores, distillation_BT, gates_BT
 from seed_trainer.encoding import ChatEncoder
 from seed_trainer.evaluation import EVALUATIONS_FILE, evaluate_panel
+from seed_trainer.gradients import log_gradients
 from seed_trainer.linelog import LineLog
 from seed_trainer.model_card import model_card, write_model_card
 from seed_trainer.options import parse_skill_source
@@ -181,6 +182,8 @@ class SEEDTrainer(SEEDSteps):
             term = distillation_BT(self.args, scores, gates)  # g (sg(l_T) - l)
         opd = self._aggregate(term, mask, inputs)
         measures.log_distillation(self, scores, gates, opd, inputs)
+        if schedules.compares_gradients(self.args, self.round_index):
+            log_gradients(self, loss, self.args.opd_coef * opd)
         return loss + self.args.opd_coef * opd
 
     # ----------------------------------------------------------------------------------------------------- TRL's hooks

@@ -247,13 +247,27 @@ def test_every_logged_metric_of_ours_is_explained(make_trainer: TrainerFactory) 
     from seed_trainer.diagnostics import explains
 
     trainer = make_trainer(
-        panel=True, eval_rounds=1, opd_coef=0.3, rounds=4, tasks=16, staleness_ages="1,2", staleness_every=1
+        panel=True,
+        eval_rounds=1,
+        opd_coef=0.3,
+        rounds=4,
+        tasks=16,
+        staleness_ages="1,2",
+        staleness_every=1,
+        staleness_gradients=True,
+        gradient_every=1,
     )
     trainer.train()
     ours = ("env/", "stop/", "ties/", "skill/", "opd/", "align/", "stale/", "tokens/", "rows/", "time/", "eval_")
     names = {name for line in metrics(trainer) for name in line if name.startswith(ours)}
     assert not [name for name in sorted(names) if not explains(name)]
     assert {"stale/gate_gap/1", "stale/gate_gap/2", "time/overhead", "time/staleness"} <= names
+    assert {"opd/grad_ratio", "opd/grad_cosine", "stale/grad_cosine/1"} <= names
+    ratios = [line["opd/grad_ratio"] for line in metrics(trainer) if "opd/grad_ratio" in line]
+    assert min(ratios) >= 0  # 0 where a mini-batch has no usable skill
+    assert max(ratios) > 0
+    cosines = [line["stale/grad_cosine/1"] for line in metrics(trainer) if "stale/grad_cosine/1" in line]
+    assert all(-1 - 1e-6 <= cosine <= 1 + 1e-6 for cosine in cosines)
     for line in metrics(trainer):
         for age in ("1", "2"):
             if f"stale/gate_gap/{age}" in line:
