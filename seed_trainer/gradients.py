@@ -31,6 +31,7 @@ def gradient_vector(term: Tensor, parameters: Iterable[nn.Parameter]) -> Tensor:
 
 def ratio_and_cosine(first: Tensor, second: Tensor) -> tuple[float, float]:
     """Return ``|first| / |second|`` and the cosine between them; NaN where a norm is 0."""
+    first, second = first.double(), second.double()
     norms = float(first.norm()), float(second.norm())
     ratio = norms[0] / norms[1] if norms[1] > 0 else float("nan")
     cosine = float(first @ second) / (norms[0] * norms[1]) if min(norms) > 0 else float("nan")
