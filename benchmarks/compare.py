@@ -14,9 +14,10 @@ from typing import Any
 
 from .errors import RunsDiffer
 from .folder import RunFolder
+from .heads import read_run
 from .intervals import CONFIDENCE
 from .paired import compare_paired
-from .records import EpisodeRecord, latest, read_heads
+from .records import EpisodeRecord, latest
 
 
 def compare_runs(first: Path, second: Path, confidence: float = CONFIDENCE) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def compare_runs(first: Path, second: Path, confidence: float = CONFIDENCE) -> d
 
 def _by_task(folder: RunFolder) -> dict[str, list[EpisodeRecord]]:
     groups: dict[str, list[EpisodeRecord]] = defaultdict(list)
-    for record in sorted(latest(read_heads(folder.episodes)).values(), key=lambda record: record.index):
+    for record in sorted(latest(read_run(folder)).values(), key=lambda record: record.index):
         if record.scored:
             groups[record.task_id].append(record)
     return groups

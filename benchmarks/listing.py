@@ -44,6 +44,14 @@ def list_runs(folder: Path) -> str:
 
 
 def _row(folder: RunFolder) -> list[str]:
+    try:
+        return _intact_row(folder)
+    except (RunFolderInvalid, KeyError, TypeError, AttributeError, ValueError, OSError) as error:
+        reason = str(error) if isinstance(error, (RunFolderInvalid, OSError)) else f"{type(error).__name__}: {error}"
+        return [str(folder.path), "-", "-", "-", "-", f"broken ({reason})"]
+
+
+def _intact_row(folder: RunFolder) -> list[str]:
     config, summary = folder.read_config(), folder.read_summary()
     run = config["run"]
     head = [str(folder.path), run["suite"]["name"], run["agent"]["spec"]]

@@ -13,8 +13,9 @@ from typing import Any
 
 from .errors import MergeConflict, RunFolderInvalid
 from .folder import RunFolder, write_json
+from .heads import read_run
 from .journal import Journal, read_lines
-from .records import EpisodeRecord, read_heads
+from .records import EpisodeRecord
 from .runner import RunResult, summarise_folder
 
 #: Settings that may differ between parts: they say where a part was played, not what.
@@ -70,7 +71,7 @@ def _check_same_plan(first: Path, one: dict[str, Any], second: Path, other: dict
 def _choose(folders: Sequence[RunFolder]) -> dict[tuple[str, int], tuple[EpisodeRecord, bytes]]:
     chosen: dict[tuple[str, int], tuple[EpisodeRecord, bytes]] = {}
     for folder in folders:
-        for record, line in zip(read_heads(folder.episodes), read_lines(folder.episodes), strict=True):
+        for record, line in zip(read_run(folder), read_lines(folder.episodes), strict=True):
             if record.key not in chosen or not chosen[record.key][0].scored:
                 chosen[record.key] = (record, line)
             elif record.scored and _outcome(record) != _outcome(chosen[record.key][0]):

@@ -20,6 +20,7 @@ from seed_envs.chat import Message, defuse
 from seed_envs.trajectory import EpisodeError, Step, StopReason, Trajectory
 
 from .errors import RecordsInvalid
+from .fields import find_fault
 from .journal import read_lines
 from .plan import Planned
 
@@ -200,17 +201,22 @@ def read_heads(path: Path) -> Iterator[EpisodeRecord]:
         RecordsInvalid: For a line that is no record.
     """
     for number, line in enumerate(read_lines(path), 1):
-        head, found, _ = line.partition(_SPLIT)
-        yield _parse_head(head + b"}" if found else line, path, number)
+        yield _parse_head(line, path, number)
 
 
 def read_transcripts(path: Path) -> Iterator[tuple[EpisodeRecord, dict[str, Any]]]:
-    """Outcomes and transcripts, with every turn's messages complete again."""
+    """Outcomes and transcripts, with every turn's messages complete again.
+
+    Raises:
+        RecordsInvalid: For a line that is no record.
+    """
     for number, line in enumerate(read_lines(path), 1):
-        head, found, _ = line.partition(_SPLIT)
-        record = _parse_head(head + b"}" if found else line, path, number)
-        transcript = json.loads(line)["transcript"]
-        transcript["steps"] = list(expand_messages(transcript["steps"]))
+        record = _parse_head(line, path, number)
+        try:
+            transcript = json.loads(line)["transcript"]
+            transcript["steps"] = list(expand_messages(transcript["steps"]))
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise RecordsInvalid(f"{path}, line {number}: not an episode record (transcript: {error!r})") from error
         yield record, transcript
 
 
@@ -221,21 +227,23 @@ class LineIndex(NamedTuple):
         record: Its head.
         offset: First byte.
         length: Bytes without the newline.
+        number: Line, counted from 1.
     """
 
     record: EpisodeRecord
     offset: int
     length: int
+    number: int
 
 
 def index_lines(path: Path) -> dict[tuple[str, int], LineIndex]:
     """The record that counts for each episode (see :func:`latest`), and where its line is."""
     found: dict[tuple[str, int], LineIndex] = {}
     offset = 0
-    for record, line in zip(read_heads(path), read_lines(path), strict=True):
+    for number, (record, line) in enumerate(zip(read_heads(path), read_lines(path), strict=True), 1):
         earlier = found.get(record.key)
         if earlier is None or not earlier.record.scored:
-            found[record.key] = LineIndex(record, offset, len(line))
+            found[record.key] = LineIndex(record, offset, len(line), number)
         offset += len(line) + 1
     return found
 
@@ -293,16 +301,22 @@ def _message_to_json(message: Message, images: _Images) -> Message:
     return {**message, "content": parts}
 
 
-def _parse_head(text: bytes, path: Path, number: int) -> EpisodeRecord:
+def _parse_head(line: bytes, path: Path, number: int) -> EpisodeRecord:
+    head, split, _ = line.partition(_SPLIT)
     try:
-        values = json.loads(text)
+        values = json.loads(head + b"}" if split else line)
+        if not isinstance(values, dict):
+            raise ValueError(f"expected an object, got {type(values).__name__}")
+        if fault := find_fault(values):
+            raise ValueError(fault)
+        if not split and "transcript" not in values:
+            raise ValueError("transcript: missing")
         values.pop("transcript", None)
         if values.keys() - _FIELDS:
             raise ValueError(f"unknown keys {sorted(values.keys() - _FIELDS)}")
         if values.get("schema_version") != SCHEMA_VERSION:
             raise ValueError(f"schema_version {values.get('schema_version')!r}, expected {SCHEMA_VERSION}")
         record = EpisodeRecord(**values)
-        StopReason(record.stop_reason)
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise RecordsInvalid(f"{path}, line {number}: not an episode record ({error})") from error
     return record

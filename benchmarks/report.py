@@ -16,6 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from .errors import RecordsInvalid
 from .folder import RunFolder, write_bytes
 from .records import LineIndex, index_lines
 
@@ -69,7 +70,8 @@ def _pack(
     for start in range(0, len(urgent), _BLOCK):
         group = urgent[start : start + _BLOCK]
         lines = list(_read_lines(folder.episodes, group))
-        block = base64.b64encode(zlib.compress(b"[" + b",".join(map(_transcript, lines)) + b"]", 6)).decode()
+        texts = [_transcript(folder.episodes, e.number, line) for e, line in zip(group, lines, strict=True)]
+        block = base64.b64encode(zlib.compress(b"[" + b",".join(texts) + b"]", 6)).decode()
         fresh = _load_images(folder, lines, images)
         size += len(block) + sum(map(len, fresh.values()))
         if size > max_bytes:
@@ -87,8 +89,11 @@ def _read_lines(path: Path, entries: Sequence[LineIndex]) -> Iterator[bytes]:
             yield file.read(entry.length)
 
 
-def _transcript(line: bytes) -> bytes:
-    record = json.loads(line)
+def _transcript(path: Path, number: int, line: bytes) -> bytes:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise RecordsInvalid(f"{path}, line {number}: not an episode record (transcript: {error})") from error
     return json.dumps({"error": record["error"], "started": record["started"], **record["transcript"]}).encode()
 
 

@@ -19,10 +19,11 @@ from .agents.base import Agent, Placement
 from .config import RunConfig
 from .errors import RunFolderInvalid
 from .folder import RunFolder, write_json
+from .heads import read_run
 from .journal import Journal
 from .plan import Planned
 from .player import Emit, Player, utc_now
-from .records import EpisodeRecord, FinishedEpisode, latest, read_heads
+from .records import EpisodeRecord, FinishedEpisode, latest
 from .setup_run import Prepared, build_agent, prepare
 from .summary import summarise
 from .versions import describe_hardware, describe_software
@@ -122,7 +123,7 @@ def check_identity(folder: RunFolder, prepared: Prepared) -> None:
 def summarise_folder(folder: RunFolder) -> dict[str, Any]:
     """Compute a run's summary from its files."""
     config = folder.read_config()
-    heads = list(read_heads(folder.episodes))
+    heads = list(read_run(folder))
     kept = latest(heads)
     attempts = folder.attempts()
     seconds = sum(attempt["seconds"] or _seconds_seen(attempt, heads) for attempt in attempts)
@@ -151,9 +152,9 @@ def _seconds_seen(attempt: dict[str, Any], records: list[EpisodeRecord]) -> floa
 def _execute(folder: RunFolder, prepared: Prepared, agent: Agent, observer: Observer | None) -> RunResult:
     """One attempt: lock, play what is not done, write the summary whatever happens."""
     with Journal(folder.episodes) as journal:
+        done = {key for key, record in latest(read_run(folder)).items() if record.scored}
         attempt, logs = folder.new_attempt()
         log = _open_log(logs)
-        done = {key for key, record in latest(read_heads(folder.episodes)).items() if record.scored}
         todo = [planned for planned in prepared.plan if planned.key not in done]
         note = _Attempt(logs / "attempt.json", attempt, len(todo), journal.torn_bytes)
         log.info("attempt %d: %d episodes planned, %d to play", attempt, len(prepared.plan), len(todo))

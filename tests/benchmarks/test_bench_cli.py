@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -280,6 +281,12 @@ def test_parts_of_different_plans_do_not_merge(capsys, suite, tmp_path):
     saved["run"]["seed"] = 1
     (tmp_path / "b" / "config.json").write_text(json.dumps(saved))
     code, _, complaint = run(capsys, "merge", tmp_path / "joined", tmp_path / "a", tmp_path / "b")
+    assert code == 2 and "line 1: not an episode of this run (task_id: " in complaint
+    shutil.copytree(tmp_path / "a", tmp_path / "c")
+    lines = (tmp_path / "c" / "episodes.jsonl").read_text().splitlines(keepends=True)
+    lines[0] = json.dumps({**json.loads(lines[0]), "steps": 99}) + "\n"
+    (tmp_path / "c" / "episodes.jsonl").write_text("".join(lines))
+    code, _, complaint = run(capsys, "merge", tmp_path / "joined", tmp_path / "a", tmp_path / "c")
     assert code == 2 and "has two outcomes" in complaint
 
 

@@ -13,6 +13,7 @@ from ladder_env import suite_record
 from seed_benchmarks.config import AgentSettings, RunConfig
 from seed_benchmarks.folder import RunFolder, write_json
 from seed_benchmarks.journal import Journal
+from seed_benchmarks.plan import episode_seed
 from seed_benchmarks.records import encode_line, read_heads, read_transcripts
 from seed_benchmarks.report import write_report
 from seed_benchmarks.runner import start_run, summarise_folder
@@ -42,11 +43,14 @@ def big(tmp_path_factory):
             step["kept"] = 0
     folder.episodes.unlink()
     config = folder.read_config()
-    write_json(folder.path / "config.json", {**config, "planned": COUNT})
+    write_json(
+        folder.path / "config.json", {**config, "planned": COUNT, "run": {**config["run"], "repeats": COUNT // 24}}
+    )
     with Journal(folder.episodes) as journal:
         for index in range(COUNT):
             record, transcript = played[index % len(played)]
-            record = dataclasses.replace(record, index=index, repeat=index // 24)
+            seed = episode_seed(config["run"]["seed"], record.task_id, index // 24)
+            record = dataclasses.replace(record, index=index, repeat=index // 24, seed=seed)
             if index == 0:
                 transcript = {**transcript, "final_observation": HOSTILE}
                 transcript["steps"] = [{**transcript["steps"][0], "reply": HOSTILE}, *transcript["steps"][1:]]
