@@ -124,7 +124,7 @@ def test_a_reply_error_ends_its_episode_alone():
     [
         (lambda requests: [], "0 replies to 1"),
         (lambda requests: ["text"], "str"),
-        (lambda requests: [Reply(b"bytes")], "text is bytes"),
+        (lambda requests: [Reply(b"bytes")], "text is bytes"),  # type: ignore[arg-type]
         (lambda requests: 1 / 0, "ZeroDivisionError"),
     ],
 )
