@@ -74,19 +74,26 @@ def run(resolved: Resolved) -> int:
     trainer = build_trainer(resolved, make_env, profile, train, panel)
     if trainer.is_world_process_zero():
         write_run(resolved)
-    if not METHODS[script.method].trains:
-        print(json.dumps(trainer.evaluate(), indent=2))
-        return 0
+    if METHODS[script.method].trains:
+        _train(trainer, args, summary=panel is not None)
+    else:
+        metrics = trainer.evaluate()
+        if trainer.is_world_process_zero():
+            print(json.dumps(metrics, indent=2))
+    trainer.player.close()
+    # Without it the background threads of a process group can abort a finished run at exit.
+    trainer.end()
+    return 0
+
+
+def _train(trainer: Any, args: Any, *, summary: bool) -> None:
     trainer.train(resume_from_checkpoint=checkpoint(args))
     trainer.save_model()
     trainer.processing_class.save_pretrained(args.output_dir)
-    if panel is not None and trainer.is_world_process_zero():
+    if summary and trainer.is_world_process_zero():
         print(_summary(Path(args.output_dir)))
     if args.push_to_hub:
         trainer.push_to_hub()
-    trainer.player.close()
-    trainer.end()
-    return 0
 
 
 def environment(script: Any) -> tuple[Any, Any]:
@@ -257,7 +264,7 @@ def _launch(config: str, argv: Sequence[str]) -> int:
     path = str(shipped) if shipped.is_file() else config
     if not Path(path).is_file():
         raise UserError(f"accelerate_config={config!r} is neither a file nor a configuration shipped with TRL")
-    rest = [argument for argument in argv if not argument.startswith("--accelerate_config")]
-    rest = [argument for argument in rest if argument != config]
+    # The last one wins, also over a configuration file: the launched command must not launch again.
+    rest = [*argv, "--accelerate_config="]
     launch_command(launch_command_parser().parse_args(["--config_file", path, "--module", "seed_trainer", "rl", *rest]))
     return 0

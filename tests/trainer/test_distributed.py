@@ -43,6 +43,8 @@ weights = torch.cat([p.detach().flatten() for p in trainer.accelerator.unwrap_mo
 rank = trainer.accelerator.process_index
 record = {{"shapes": shapes, "sum": weights.double().sum().item(), "processes": trainer.accelerator.num_processes}}
 open({folder!r} + f"/rank{{rank}}.json", "w").write(json.dumps(record))
+trainer.player.close()
+trainer.end()
 """
 
 
@@ -69,3 +71,33 @@ def test_two_processes_hold_equal_rows_and_end_with_equal_weights(model_path: st
         assert rows == other_rows == padded == other_padded >= max(real, other_real)
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [line["eval_episodes"] for line in lines if "eval_episodes" in line] == [8.0, 8.0]
+
+
+ACCELERATE = """
+compute_environment: LOCAL_MACHINE
+distributed_type: MULTI_CPU
+use_cpu: true
+num_machines: 1
+num_processes: 2
+machine_rank: 0
+mixed_precision: "no"
+main_process_port: 0
+"""
+
+
+@pytest.mark.parametrize("method", ["seed", "vanilla"])
+def test_the_command_launches_itself_over_two_processes(method: str, tmp_path: Path, repo: Path) -> None:
+    (tmp_path / "two.yaml").write_text(ACCELERATE)
+    command = [sys.executable, "-m", "seed_trainer", "rl", "--config", "smoke_cpu", "--method", method]
+    command += ["--model_name_or_path", "builtin/alfworld-tiny", "--output_dir", str(tmp_path / "run")]
+    command += ["--accelerate_config", str(tmp_path / "two.yaml")]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, cwd=repo, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    if method == "vanilla":
+        assert done.stdout.count('"eval_success"') == 1, "one process reports"
+    else:
+        assert done.stdout.count("95 % interval") == 1, "one process reports"
+        lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+        assert [line["step"] for line in lines if "env/success" in line] == [2, 4]
