@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 from seed_trainer.arguments import SEEDScriptArguments
@@ -59,13 +58,6 @@ def resolved_rows(resolved: Resolved) -> list[tuple[str, str, str]]:
 
 def _text(value: Any) -> str:
     return str(getattr(value, "value", value))
-
-
-def table(rows: Sequence[tuple[str, ...]], header: tuple[str, ...]) -> str:
-    """Return a Markdown table."""
-    widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
-    line = lambda row: "| " + " | ".join(str(c).ljust(w) for c, w in zip(row, widths, strict=True)) + " |"
-    return "\n".join([line(header), "|" + "|".join("-" * (w + 2) for w in widths) + "|", *map(line, rows)])
 
 
 def arithmetic(args: SEEDConfig, training_tasks: int) -> list[tuple[str, str]]:

@@ -234,7 +234,8 @@ def _version(version: Any, name: str) -> str:
 
 
 def _print_dry_run(resolved: Resolved, tasks: int) -> None:
-    from seed_trainer.dry_run import arithmetic, resolved_rows, table
+    from seed_trainer.dry_run import arithmetic, resolved_rows
+    from seed_trainer.tables import table
 
     print(table(resolved_rows(resolved), ("field", "value", "from")))
     print()
@@ -242,8 +243,8 @@ def _print_dry_run(resolved: Resolved, tasks: int) -> None:
 
 
 def _summary(folder: Path) -> str:
-    from seed_trainer.dry_run import table
     from seed_trainer.evaluation import read_evaluations
+    from seed_trainer.tables import table
 
     rows = []
     for step, metrics in read_evaluations(folder):

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from seed_envs.alfworld.annotator import annotate_terse
 from seed_envs.trajectory import Trajectory
-from seed_trainer.dry_run import table as markdown
-from seed_trainer.evaluation import wilson
+from seed_trainer.intervals import wilson
+from seed_trainer.tables import table as markdown
 from seed_trainer.tiny.actor import Actor
 from seed_trainer.tiny.lessons import ENV_ID, thing_of
 
