@@ -161,7 +161,7 @@ class ActionFormat:
                 self._finish(tail), False, f"no action found in the reply (expected {self._expected()})"
             )
         action = self._finish(action)
-        if self.require_think and not _THINK.search(reply):
+        if self.require_think and not _has_think(reply):
             return ParsedAction(action, False, "the reply has no <think>...</think> block")
         if self.refuse_cjk and _CJK.search(reply):
             return ParsedAction(action, False, "the reply contains Chinese characters")
@@ -181,8 +181,16 @@ class ActionFormat:
         ]
 
 
-_THINK = re.compile(r"<think>.*?</think>", re.DOTALL)
 _CJK = re.compile("[\u4e00-\u9fff]")
+_FENCE = "```"
+
+
+# Replies are untrusted and long: readers take time linear in the length, so no pattern here may backtrack.
+
+
+def _has_think(reply: str) -> bool:
+    opened = reply.find("<think>")
+    return opened >= 0 and reply.find("</think>", opened) >= 0
 
 
 def _read_tags(form: ActionFormat, reply: str) -> str | None:
@@ -194,9 +202,10 @@ def _read_tags(form: ActionFormat, reply: str) -> str | None:
 
 def _read_json(form: ActionFormat, reply: str) -> str | None:
     text = reply.strip()
-    fenced = re.fullmatch(r"```(?:json)?\s*(.*?)\s*```", text, re.DOTALL)
+    if text.startswith(_FENCE) and text.endswith(_FENCE) and len(text) >= 2 * len(_FENCE):
+        text = text[len(_FENCE) : -len(_FENCE)].removeprefix("json")
     try:
-        record = json.loads(fenced.group(1) if fenced else text)
+        record = json.loads(text.strip())
     except (ValueError, RecursionError):
         return None
     value = record.get(form.json_key) if isinstance(record, dict) else None

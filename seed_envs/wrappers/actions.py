@@ -39,8 +39,11 @@ class ParseAction(gym.Wrapper[Any, str, Any, str], gym.utils.RecordConstructorAr
         """Parse the reply ``action`` and step.
 
         Raises:
+            gymnasium.error.InvalidAction: When the reply is not a string (a bug of the caller, not of the model).
             EpisodeEnded: After the end, also after a truncation by the step limit.
         """
+        if not isinstance(action, str):
+            raise gym.error.InvalidAction(f"a reply is a str; got {type(action).__name__}: {action!r}")
         if self._ended:
             raise EpisodeEnded("this episode is over (or none was started); call reset() first")
         parsed = self.action_format.parse(action)

@@ -61,6 +61,27 @@ def test_json_replies(reply, action):
     assert parsed.action == (action or "")
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *("```" + " " * 99_000 + "x", "```json" + "\n" * 99_000 + "```x", "```" * 33_000 + "x", '{"a":' * 19_000),
+        *("<think>" * 14_000, "<think>" * 7_000 + "<action>" * 6_000, "<action>" * 12_000, "<" * 99_000),
+    ],
+)
+@pytest.mark.parametrize("form", [TAGS, ActionFormat("json"), ActionFormat(kind="raw", require_think=True)])
+def test_replies_of_full_length_are_read_in_one_pass(form, reply):
+    """Each of these once took minutes to days: reading is linear, so that no reply can stop a run."""
+    assert not form.parse(reply).valid
+
+
+@pytest.mark.parametrize("reply", [None, b"up", 3, ["up"]])
+def test_replies_that_are_no_text_are_a_bug_of_the_caller(reply):
+    env = stack()
+    env.reset()
+    with pytest.raises(gym.error.InvalidAction, match=type(reply).__name__):
+        env.step(reply)
+
+
 def test_last_block_and_raw():
     assert ActionFormat("tags", which="last").parse("<action>a</action><action>b</action>").action == "b"
     assert ActionFormat().parse("  look ").action == "look"
