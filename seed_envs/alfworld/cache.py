@@ -132,6 +132,7 @@ def build_cache(folder: Path, progress: Callable[[int, int], None] | None = None
         DataMissing: when the folder holds no games.
         DataInvalid: when a game file breaks the format.
     """
+    target = cache_path(folder)  # Before reading: files that change meanwhile must not count as compiled.
     library = open_source(folder)
     index: dict[str, list[int]] = {}
     blobs: list[bytes] = []
@@ -153,12 +154,15 @@ def build_cache(folder: Path, progress: Callable[[int, int], None] | None = None
         "sha256": hashlib.sha256(body).hexdigest(),
         "source": str(folder.resolve()),
     }
-    target = cache_path(folder)
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=target.parent, suffix=".part")
-    with os.fdopen(handle, "wb") as file:
-        file.write(json.dumps(header).encode() + b"\n" + body)
-    os.replace(temporary, target)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(json.dumps(header).encode() + b"\n" + body)
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink()
+        raise
     return target
 
 
@@ -170,15 +174,14 @@ class CacheLibrary(_Indexed):
     """
 
     def __init__(self, path: Path) -> None:
-        header, self._index, self._body = _read_cache(path)
-        self._folder = Path(header["source"])
+        self._folder, self._index, self._body = _read_cache(path)
         super().__init__(tuple(self._index), path)
 
     def _compile(self, task_id: str) -> Game:
-        offset, length = self._index[task_id]
         try:
+            offset, length = self._index[task_id]
             return unpack_game(task_id, json.loads(_inflate(self._body[offset : offset + length])))
-        except (zlib.error, ValueError, TypeError, IndexError) as error:
+        except _DAMAGE as error:
             raise DataInvalid(f"{self.source}: the record of {task_id!r} is damaged: {error}; {_REBUILD}") from error
 
     def document(self, task_id: str) -> dict[str, Any]:
@@ -188,6 +191,7 @@ class CacheLibrary(_Indexed):
 
 
 _REBUILD: Final = "rebuild it with: python -m seed_envs.alfworld import PATH"
+_DAMAGE: Final = (zlib.error, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 def _inflate(blob: bytes) -> bytes:
@@ -203,7 +207,8 @@ def _inflate(blob: bytes) -> bytes:
     return content
 
 
-def _read_cache(path: Path) -> tuple[dict[str, Any], dict[str, list[int]], bytes]:
+def _read_cache(path: Path) -> tuple[Path, dict[str, list[int]], bytes]:
+    """The folder a cache was made from, its index, and the records."""
     size = path.stat().st_size
     if size > MAX_CACHE_BYTES:
         raise DataInvalid(f"{path}: {size:,} bytes; a cache has at most {MAX_CACHE_BYTES:,}; {_REBUILD}")
@@ -216,9 +221,10 @@ def _read_cache(path: Path) -> tuple[dict[str, Any], dict[str, list[int]], bytes
         if hashlib.sha256(body).hexdigest() != header["sha256"]:
             raise DataInvalid(f"{path}: the content does not fit its hash; {_REBUILD}")
         cut = int(header["index_bytes"])
-        index = json.loads(_inflate(body[:cut]))
-    except (ValueError, KeyError, TypeError, zlib.error) as error:
-        if isinstance(error, DataInvalid):
-            raise
+        index = dict(json.loads(_inflate(body[:cut])))
+        source = Path(header["source"])
+    except DataInvalid:
+        raise
+    except _DAMAGE as error:
         raise DataInvalid(f"{path}: not a compiled cache: {error!r}; {_REBUILD}") from error
-    return header, index, body[cut:]
+    return source, index, body[cut:]

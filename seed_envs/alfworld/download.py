@@ -9,12 +9,15 @@ names are unpacked; names from the archive are never used as paths.
 from __future__ import annotations
 
 import hashlib
+import http.client
 import json
+import lzma
 import re
 import sys
 import urllib.error
 import urllib.request
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -35,8 +38,12 @@ DEFAULT_VERSION: Final = "2.1.2"
 CHUNK: Final = 1 << 18
 MAX_ARCHIVE_BYTES: Final = 4_000_000_000
 MAX_FILES: Final = 20_000
+MAX_UNPACKED_BYTES: Final = 4_000_000_000
 RECEIPT: Final = "download.json"
 _MEMBER: Final = re.compile(rf"(?:.*/)?(train|valid_seen|valid_unseen)/([\w-]+)/(trial_\w+)/{re.escape(GAME_FILE)}")
+
+_UNREADABLE: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
+"""What ``zipfile`` raises for damaged content, and (``RuntimeError`` and its subclass) for encrypted or unknown one."""
 
 Progress = Callable[[int, int], None]
 
@@ -59,8 +66,10 @@ def download(
         DataMissing: when the archive cannot be fetched.
         DataInvalid: when it does not fit its checksum, is no such archive, or lacks listed games.
     """
+    if sha256 and not re.fullmatch("[0-9a-fA-F]{64}", sha256):
+        raise DataInvalid(f"sha256={sha256!r}: expected 64 hexadecimal digits")
     folder.mkdir(parents=True, exist_ok=True)
-    archive = folder / "games.zip.part"
+    archive = part_path(folder, url)
     fetch(url, archive, progress)
     digest = file_digest(archive)
     if sha256 and digest != sha256.lower():
@@ -71,6 +80,19 @@ def download(
     (folder / RECEIPT).write_text(json.dumps({"url": url, "sha256": digest, "games": counts}) + "\n", encoding="utf-8")
     archive.unlink()
     return counts
+
+
+def part_path(folder: Path, url: str) -> Path:
+    """Where an unfinished download is kept; every address has its own, so that no two archives are mixed.
+
+    Args:
+        folder: where the games go.
+        url: address of the archive.
+
+    Returns:
+        The path.
+    """
+    return folder / f"games-{hashlib.sha256(url.encode()).hexdigest()[:12]}.zip.part"
 
 
 def fetch(url: str, target: Path, progress: Progress | None = None) -> None:
@@ -85,16 +107,17 @@ def fetch(url: str, target: Path, progress: Progress | None = None) -> None:
         DataMissing: when the server cannot be reached or refuses; what came so far is kept.
         DataInvalid: for an address that is not https or on the own machine, or a file that is too large.
     """
-    parts = urlsplit(url)
-    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost")):
-        raise DataInvalid(f"{url}: expected an https address")
+    _check_address(url)
     have = target.stat().st_size if target.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:
-            resumed = have > 0 and answer.status == 206
+            resumed = answer.status == 206 and _starts_at(answer.headers.get("Content-Range"), have)
+            if answer.status == 206 and not resumed:
+                raise DataMissing(f"{url}: the server sent another part than asked for; remove {target} and run again")
             done = have if resumed else 0
-            total = done + int(answer.headers.get("Content-Length") or 0)
+            length = answer.headers.get("Content-Length") or ""
+            total = done + int(length) if length.isdecimal() else 0
             with target.open("ab" if resumed else "wb") as file:
                 while chunk := answer.read(CHUNK):
                     done += len(chunk)
@@ -107,10 +130,26 @@ def fetch(url: str, target: Path, progress: Progress | None = None) -> None:
         if error.code == 416 and have:
             return  # Everything had come already.
         raise DataMissing(f"{url}: the server answered {error.code} {error.reason}; try again later") from error
-    except OSError as error:
-        raise DataMissing(f"{url}: {error}; run the same command again to go on") from error
+    except DataMissing:
+        raise
+    except (OSError, http.client.HTTPException) as error:
+        raise DataMissing(f"{url}: {error!r}; run the same command again to go on") from error
     if total and done < total:
         raise DataMissing(f"{url}: {done:,} of {total:,} bytes came; run the same command again to go on")
+
+
+def _check_address(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost")
+    except ValueError as error:
+        raise DataInvalid(f"{url}: not an address: {error}") from error
+    if parts.scheme != "https" and not local:
+        raise DataInvalid(f"{url}: expected an https address")
+
+
+def _starts_at(content_range: str | None, position: int) -> bool:
+    return content_range is not None and content_range.startswith(f"bytes {position}-")
 
 
 def file_digest(path: Path) -> str:
@@ -142,7 +181,7 @@ def unpack(archive: Path, folder: Path) -> int:
     Raises:
         DataInvalid: when the file is no zip archive, or holds too many or too large files.
     """
-    written = 0
+    written = unpacked = 0
     try:
         with zipfile.ZipFile(archive) as file:
             for member in file.infolist():
@@ -156,11 +195,12 @@ def unpack(archive: Path, folder: Path) -> int:
                 target.mkdir(parents=True, exist_ok=True)
                 with file.open(member) as source:
                     content = source.read(MAX_GAME_FILE_BYTES + 1)
-                if len(content) > MAX_GAME_FILE_BYTES:
-                    raise DataInvalid(f"{archive}: {member.filename!r} unpacks to more than it says")
+                unpacked += len(content)
+                if len(content) > MAX_GAME_FILE_BYTES or unpacked > MAX_UNPACKED_BYTES:
+                    raise DataInvalid(f"{archive}: {member.filename!r} unpacks to too many bytes")
                 (target / GAME_FILE).write_bytes(content)
-    except zipfile.BadZipFile as error:
-        raise DataInvalid(f"{archive}: not a zip archive ({error}); remove it and run again") from error
+    except _UNREADABLE as error:
+        raise DataInvalid(f"{archive}: not a zip archive that can be read ({error}); remove it, run again") from error
     return written
 
 
@@ -182,7 +222,8 @@ def check_games(folder: Path) -> dict[str, int]:
         missing = [task_id for task_id in manifest(split) if task_id not in found]
         if missing:
             raise DataInvalid(
-                f"{folder}: {len(missing):,} listed games of {split!r} are missing, such as {missing[0]!r}"
+                f"{folder}: {len(missing):,} listed games of {split!r} are missing after unpacking, such as "
+                f"{missing[0]!r}; the archive is not the official one (or another version of it)"
             )
         counts[split] = len(manifest(split))
     return counts

@@ -12,6 +12,7 @@ import json
 import lzma
 import os
 import re
+import stat
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -69,6 +70,8 @@ def compile_record(record: Mapping[str, Any], task_id: str, source: str) -> Game
         raise DataInvalid(f"{source}: expected texts 'pddl_problem' and 'goal_text'; found keys {sorted(record)[:12]}")
     if len(sentence) > MAX_SENTENCE_CHARS:
         raise DataInvalid(f"{source}: goal sentence of {len(sentence):,} characters; at most {MAX_SENTENCE_CHARS:,}")
+    if not sentence.isprintable():
+        raise DataInvalid(f"{source}: the goal sentence holds control characters: {sentence[:200]!a}")
     walkthrough = record.get("walkthrough") or []
     if not isinstance(walkthrough, list) or not all(isinstance(command, str) for command in walkthrough):
         raise DataInvalid(f"{source}: 'walkthrough' must be a list of commands or null")
@@ -101,11 +104,17 @@ def read_game_file(path: Path, task_id: str) -> Game:
 
 
 def _load_document(path: Path) -> dict[str, Any]:
-    size = path.stat().st_size
-    if size > MAX_GAME_FILE_BYTES:
-        raise DataInvalid(f"{path}: {size:,} bytes; a game file has at most {MAX_GAME_FILE_BYTES:,}")
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # A pipe would block, a device never end.
+            raise DataInvalid(f"{path}: not a regular file")
+        if status.st_size > MAX_GAME_FILE_BYTES:
+            raise DataInvalid(f"{path}: {status.st_size:,} bytes; a game file has at most {MAX_GAME_FILE_BYTES:,}")
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataInvalid(f"{path}: cannot be read: {error}") from error
+    try:
+        document = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise DataInvalid(f"{path}: not a game file (expected one JSON object): {error}") from error
     if not isinstance(document, dict):
@@ -149,7 +158,10 @@ class PackLibrary(_Indexed):
     def __init__(self, path: Path) -> None:
         self._lines: dict[str, bytes] = {}
         for record, line in _pack_lines(path):
-            self._lines[_record_id(record, str(path))] = zlib.compress(line, 1)
+            task_id = _record_id(record, str(path))
+            if task_id in self._lines:
+                raise DataInvalid(f"{path}: {task_id!r} occurs twice")
+            self._lines[task_id] = zlib.compress(line, 1)
         super().__init__(tuple(self._lines), path)
 
     def _record(self, task_id: str) -> dict[str, Any]:
@@ -256,6 +268,8 @@ def _pack_lines(path: Path) -> Iterator[tuple[dict[str, Any], bytes]]:
                 yield record, line
     except (lzma.LZMAError, EOFError) as error:
         raise DataInvalid(f"{path}: not a complete xz file (after line {number}): {error}") from error
+    except OSError as error:
+        raise DataInvalid(f"{path}: cannot be read: {error}") from error
     except (ValueError, RecursionError) as error:
         if isinstance(error, DataInvalid):
             raise
@@ -269,7 +283,7 @@ def walk_tree(folder: Path) -> Iterator[tuple[str, Path]]:
         folder: root, holding split folders directly or below ``json_*`` folders.
 
     Yields:
-        (id, path) pairs in sorted order; a later ``json_*`` version replaces nothing of an earlier one.
+        (id, path) pairs, of one id once: directly below the root first, then from the latest ``json_*`` version.
     """
     seen: set[str] = set()
     roots = sorted((entry for entry in folder.glob("json_*") if entry.is_dir()), reverse=True)

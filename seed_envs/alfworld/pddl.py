@@ -49,7 +49,9 @@ IGNORED: Final = frozenset(
 )
 _KNOWN: Final = frozenset(OBJECT_FLAGS) | frozenset(RECEPTACLE_FLAGS) | frozenset(RELATIONS)
 
-_FACT: Final = re.compile(r"\(\s*([a-z]+)\s+([^()\s]+)(?:\s+([^()\s]+))?\s*\)")
+_WORD: Final = r"[!-'*-~]+"
+"""Visible ASCII without parentheses: names reach prompts and terminals."""
+_FACT: Final = re.compile(rf"\(\s*([a-z]+)\s+({_WORD})(?:\s+({_WORD}))?\s*\)")
 _COMMENT: Final = re.compile(r";[^\n]*")
 
 _TYPE = r"([a-z]+?)type"
@@ -187,7 +189,7 @@ def _first_bad_fact(body: str) -> str:
     rest = _FACT.sub("", body)
     at = rest.find("(")
     piece = " ".join(rest[at : at + 80].split())
-    return f"malformed fact near {piece!r}; expected '(predicate id)' or '(predicate id id)'"
+    return f"malformed fact near {piece!a}; expected '(predicate id)' or '(predicate id id)', ids in visible ASCII"
 
 
 def _without_type(name: str, source: str) -> str:

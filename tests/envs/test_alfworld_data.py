@@ -11,6 +11,7 @@ import os
 import re
 import threading
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -165,6 +166,50 @@ def test_a_damaged_cache_is_refused(damage: Callable[[bytes], bytes], message: s
     assert str(path) in str(caught.value) and "import" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "index", [[1, 2], {"train/a/b": 3}, {"train/a/b": [0]}, {"train/a/b": [0, 9]}, {"train/a/b": {}}]
+)
+def test_a_forged_cache_with_a_fitting_hash_is_refused(index: Any, tmp_path: Path) -> None:
+    blocks = [zlib.compress(text.encode()) for text in (json.dumps(index), "[]")]
+    header = {"format": cache.FORMAT, "version": cache.VERSION, "index_bytes": len(blocks[0]), "source": str(tmp_path)}
+    header["sha256"] = hashlib.sha256(b"".join(blocks)).hexdigest()
+    path = tmp_path / "forged.games"
+    path.write_bytes(json.dumps(header).encode() + b"\n" + b"".join(blocks))
+    with pytest.raises(DataInvalid, match="rebuild it with"):
+        cache.CacheLibrary(path).game("train/a/b")
+
+
+def test_files_that_change_during_an_import_do_not_count_as_compiled(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    make_pack(folder, 3)
+
+    def change(done: int, total: int) -> None:
+        if done == total:
+            make_pack(folder, 2)
+
+    cache.build_cache(folder, progress=change)
+    assert len(open_library(folder).ids) == 2
+
+
+def test_an_interrupted_import_leaves_nothing_behind_and_can_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "data"
+    make_pack(folder, 2)
+
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "replace", interrupt)
+        cache.build_cache(folder)
+    assert list(cache.cache_path(folder).parent.iterdir()) == []
+    assert not isinstance(open_library(folder), cache.CacheLibrary)
+    cache.build_cache(folder)
+    open_library.cache_clear()
+    assert isinstance(open_library(folder), cache.CacheLibrary)
+
+
 # -- hostile files -----------------------------------------------------------------------------------------------------
 
 GOOD = write_problem(quirk_problem(SESSIONS["lamp"][0]), "x")
@@ -185,6 +230,8 @@ HOSTILE_PROBLEMS = {
     "lies nowhere": (GOOD.replace(MUG, MUG + " (inReceptacle mug_bar_010 moon_bar_1)"), "not a receptacle"),
     "lamp missing": (GOOD.replace("(toggleable desklamp_bar_005)", ""), "'desklamp'"),
     "target missing": (GOOD.replace("book_bar_002 booktype", "book_bar_002 bookletype"), "'book'"),
+    "control character": (GOOD.replace("mug_bar_010", "mug\x1b[31m_bar_010"), "visible ASCII"),
+    "lone surrogate": (GOOD.replace("mug_bar_010", "mug\ud800_bar_010"), "visible ASCII"),
     "too long": (GOOD + " " * MAX_PROBLEM_CHARS, "at most"),
     "too many things": (
         GOOD.replace(MUG, MUG + "".join(f"(objectType pen_bar_{n} pentype)" for n in range(3_000))),
@@ -214,6 +261,11 @@ def test_malformed_problems_name_file_and_reason(case: str, tmp_path: Path) -> N
         (document("compact/train/0", walkthrough="go north"), "walkthrough"),
         (document("compact/train/0", grammar=GRAMMAR.replace("@@TASK@@", "x" * 2_000)), "goal sentence of"),
         (document("compact/train/0", pddl_problem=7), "pddl_problem"),
+        (document("compact/train/0", grammar=GRAMMAR.replace("@@TASK@@", r"put a mug\ud800")), "control characters"),
+        (
+            document("compact/train/0", grammar=GRAMMAR.replace("@@TASK@@", r"put a mug\u001b[31m")),
+            "control characters",
+        ),
     ],
 )
 def test_malformed_files_name_file_and_reason(content: Any, message: str, tmp_path: Path) -> None:
@@ -229,6 +281,36 @@ def test_huge_files_are_not_read(tmp_path: Path) -> None:
         file.truncate(9_000_000)
     with pytest.raises(DataInvalid, match="9,000,000 bytes"):
         TreeLibrary(tmp_path).game("mine/task/trial_1")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_only_regular_files_are_read(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine" / "task" / "trial_1" / "game.tw-pddl"
+    path.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero")
+    with pytest.raises(DataInvalid, match=re.escape(str(path))):
+        TreeLibrary(tmp_path).game("mine/task/trial_1")
+
+
+def test_a_linked_game_file_is_a_game_file(tmp_path: Path) -> None:
+    real = put_game(tmp_path / "elsewhere", "a/b/c", document("compact/train/0"))
+    link = tmp_path / "tree" / "mine" / "task" / "trial_1" / "game.tw-pddl"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(real)
+    assert wins(Engine(TreeLibrary(tmp_path / "tree").game("mine/task/trial_1")))
+
+
+def test_a_pack_lists_every_game_once(tmp_path: Path) -> None:
+    make_pack(tmp_path, 2)
+    lines = lzma.decompress((tmp_path / PACK_NAME).read_bytes()).splitlines()
+    (tmp_path / PACK_NAME).write_bytes(lzma.compress(b"\n".join([*lines, lines[0]])))
+    with pytest.raises(DataInvalid, match="'train/task-0/trial_1' occurs twice"):
+        PackLibrary(tmp_path / PACK_NAME)
 
 
 @pytest.mark.parametrize("damage", ["cut", "text", "line"])
@@ -260,25 +342,32 @@ def test_python_in_a_game_file_is_never_run(tmp_path: Path) -> None:
 
 
 class Server(http.server.BaseHTTPRequestHandler):
-    """Serves one archive; can break off, refuse ranges, or answer with errors."""
+    """Serves one archive; can break off, refuse ranges, send a wrong part, or answer with errors."""
 
     archive: ClassVar[bytes] = b""
     cut: ClassVar[int] = 0
     ranges: ClassVar[bool] = True
+    shift: ClassVar[int] = 0
     asked: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
         wanted = self.headers.get("Range", "")
         type(self).asked.append(wanted)
-        if self.path != "/games.zip":
+        if self.path == "/garbage":
+            self.wfile.write(b"SSH-2.0-x\r\n")
+            return
+        if not self.path.endswith("games.zip"):
             self.send_error(404)
             return
         start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and self.ranges else 0
         if start >= len(self.archive):
             self.send_error(416)
             return
-        body = self.archive[start:]
+        body = self.archive[start + self.shift :] if start else self.archive
         self.send_response(206 if start else 200)
+        if start:
+            size = len(self.archive)
+            self.send_header("Content-Range", f"bytes {start + self.shift}-{size - 1}/{size}")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body[: self.cut or len(body)])
@@ -289,7 +378,7 @@ class Server(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    Server.cut, Server.ranges, Server.asked = 0, True, []
+    Server.cut, Server.ranges, Server.shift, Server.asked = 0, True, 0, []
     running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
     thread = threading.Thread(target=running.serve_forever, daemon=True)
     thread.start()
@@ -325,7 +414,7 @@ def test_download_resumes_checks_and_unpacks(server: str, tmp_path: Path, capsys
     command = ["download", "--url", server, "--output", str(target), "--sha256", digest]
     assert main(command) == 2
     assert "run the same command again" in capsys.readouterr().err
-    assert (target / "games.zip.part").stat().st_size == 5_000
+    assert download.part_path(target, server).stat().st_size == 5_000
     Server.cut = 0
     assert main(command) == 0
     out, err = capsys.readouterr()
@@ -353,7 +442,72 @@ def test_a_wrong_checksum_removes_the_file(server: str, tmp_path: Path) -> None:
     Server.archive = archive()
     with pytest.raises(DataInvalid, match="expected SHA-256"):
         download.download(tmp_path, url=server, sha256="0" * 64)
-    assert not (tmp_path / "games.zip.part").exists() and not (tmp_path / "train").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_mistyped_checksum_costs_no_download(server: str, tmp_path: Path) -> None:
+    with pytest.raises(DataInvalid, match="64 hexadecimal digits"):
+        download.download(tmp_path, url=server, sha256="abc")
+    assert Server.asked == []
+
+
+@pytest.mark.usefixtures("small_lists")
+def test_an_archive_is_never_put_together_from_two_addresses(server: str, tmp_path: Path) -> None:
+    Server.archive, Server.cut = archive(), 5_000
+    with pytest.raises(DataMissing):
+        download.download(tmp_path, url=server)
+    Server.cut = 0
+    download.download(tmp_path, url=server.replace("games.zip", "other/games.zip"))
+    assert Server.asked == ["", ""], "the second address starts from nothing"
+
+
+def test_a_wrong_part_is_not_appended(server: str, tmp_path: Path) -> None:
+    Server.archive, Server.shift = archive(), 7
+    part = tmp_path / "games.zip.part"
+    part.write_bytes(Server.archive[:100])
+    with pytest.raises(DataMissing, match="another part than asked for"):
+        download.fetch(server, part)
+    assert part.read_bytes() == Server.archive[:100]
+
+
+def test_a_server_that_does_not_speak_http_is_explained(server: str, tmp_path: Path) -> None:
+    with pytest.raises(DataMissing, match="run the same command again"):
+        download.fetch(server.replace("games.zip", "garbage"), tmp_path / "part")
+
+
+def damaged_archives() -> dict[str, bytes]:
+    """Archives whose list of files can be read, but not their content."""
+    good = archive()
+    with zipfile.ZipFile(io.BytesIO(good)) as file:
+        first = file.infolist()[0]
+        start = first.header_offset + 30 + len(first.filename)
+    entry = good.index(b"PK\x01\x02")
+
+    def with_bytes(position: int, new: bytes) -> bytes:
+        return good[:position] + new + good[position + len(new) :]
+
+    return {
+        "checksum": with_bytes(start + 50, b"#"),
+        "encrypted": with_bytes(entry + 8, b"\x01"),
+        "method": with_bytes(entry + 10, b"\x63"),
+        "deflate": with_bytes(entry + 10, b"\x08"),
+        "lzma": with_bytes(entry + 10, b"\x0e"),
+        "cut": good[: len(good) // 2],
+    }
+
+
+@pytest.mark.parametrize("kind", damaged_archives())
+def test_damaged_archives_are_explained(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "a.zip").write_bytes(damaged_archives()[kind])
+    with pytest.raises(DataInvalid, match="not a zip archive that can be read"):
+        download.unpack(tmp_path / "a.zip", tmp_path / "games")
+
+
+def test_an_archive_may_not_unpack_to_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.zip").write_bytes(archive())
+    monkeypatch.setattr(download, "MAX_UNPACKED_BYTES", 20_000)
+    with pytest.raises(DataInvalid, match="too many bytes"):
+        download.unpack(tmp_path / "a.zip", tmp_path / "games")
 
 
 @pytest.mark.usefixtures("small_lists")
@@ -378,8 +532,9 @@ def test_incomplete_archives_bad_addresses_and_errors_are_explained(server: str,
         download.download(tmp_path / "a", url=server.replace("games.zip", "none"))
     with pytest.raises(DataInvalid, match="https"):
         download.download(tmp_path / "b", url="http://example.org/games.zip")
-    with pytest.raises(DataInvalid, match="https"):
-        download.download(tmp_path / "b", url="file:///etc/passwd")
+    for url in ("file:///etc/passwd", "ftp://example.org/games.zip", "http://[", "games.zip"):
+        with pytest.raises(DataInvalid, match="address"):
+            download.download(tmp_path / "b", url=url)
     (tmp_path / "c.zip").write_bytes(b"no archive")
     with pytest.raises(DataInvalid, match="not a zip archive"):
         download.unpack(tmp_path / "c.zip", tmp_path)
