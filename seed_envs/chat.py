@@ -15,13 +15,19 @@ if TYPE_CHECKING:
 
 Message = dict[str, Any]
 
-#: Chat, image and padding markers of the open model families: Qwen, Llama 3, Phi, GLM (``<|..|>``), DeepSeek (wide
-#: bars), Llama 2 and LLaVA, Gemma, InternVL, Mistral and Pixtral (square brackets).
+#: Words that mark a tag as a chat-template, tool or picture marker, whatever stands around them: ``<image>``,
+#: ``<tool_call>``, ``</tool_response>``, ``<start_of_turn>``, ``<IMG_CONTEXT>``, ``<unused12>``.
+_MARKER_WORDS = (
+    "s|bos|eos|eot|pad|unk|mask|sep|cls|sys|system|turn|start|end|begin|token|tool|function"
+    "|image|img|video|audio|vision|fim|unused|reserved|extra|row"
+)
+#: Markers of the open model families by their shape: ``<|...|>`` (Qwen, Llama 3, Phi, GLM), wide bars (DeepSeek), tags
+#: with one of the words above (Llama 2, LLaVA, Gemma, InternVL, Qwen tools), and capitals in square brackets (Mistral,
+#: Pixtral, GLM). Tags of the environments' own protocols, such as ``<action>``, are not among them.
 _MARKERS = re.compile(
-    r"<\|(?=[\w/-]+\|>)|<(?=\uff5c)"
-    r"|<(?=/?(?:image|img|video|audio|s|pad|unk|bos|eos|mask|start_of_turn|end_of_turn)>)"
-    r"|<(?=(?:start_of_image|end_of_image|image_soft_token|IMG_CONTEXT|fake_token_around_image)>|<SYS>>|</SYS>>)"
-    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS)\]|(?:IMG|IMG_BREAK|IMG_END|TOOL_CALLS|gMASK)\])"
+    r"<\|(?=[^<>|\n]{1,64}\|>)|<(?=\uff5c)|<(?=</?SYS>>)"
+    rf"|<(?=(?i:/?(?:[a-z0-9]{{1,32}}[_-]){{0,4}}(?:{_MARKER_WORDS})s?[0-9]{{0,6}}(?:[_-][a-z0-9]{{1,32}}){{0,4}}>))"
+    r"|\[(?=/?(?:INST|IMG|THINK|ARGS|AUDIO|[gs]MASK|[A-Z]{2,16}(?:_[A-Z]{2,16}){1,4})\])"
 )
 
 

@@ -146,6 +146,9 @@ MARKERS = [
     *("<|im_start|>", "<|im_end|>", "<|image_pad|>", "<|vision_start|>", "<image>", "</s>", "<|eot_id|>"),
     *("<\uff5cUser\uff5c>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "<start_of_image>", "<image_soft_token>"),
     *("<img>", "<IMG_CONTEXT>", "<<SYS>>", "<</SYS>>", "[INST]", "[/INST]", "[IMG]", "[IMG_BREAK]", "[TOOL_CALLS]"),
+    *("<tool_call>", "</tool_call>", "<tool_response>", "<tools>", "<image_placeholder>", "<Image1>", "<global-img>"),
+    *("<row_1_col_2>", "<end_of_utterance>", "<fake_token_around_image>", "<unused12>", "<extra_id_0>", "[gMASK]"),
+    *("<|begin\u2581of text|>", "<|reserved_special_token_7|>", "[AVAILABLE_TOOLS]", "[/THINK]", "<eot>"),
 ]
 
 
@@ -159,8 +162,10 @@ def test_typed_markers_are_broken_everywhere_text_returns_into_a_prompt(marker):
 
 
 def test_ordinary_tags_survive():
-    text = "a < b, <think>x</think>, <search>q</search>, 1<2|3>2"
+    text = "a < b, <think>x</think>, <search>q</search>, 1<2|3>2, <final_answer>, <br>, [SEP], < Prev, x[i_j], |<|>|"
     assert defuse(text) == text
+    hostile = "<" * 30_000 + "<a-" * 10_000 + "<|" * 10_000 + "[A_" * 10_000
+    assert defuse(hostile) == hostile
 
 
 def test_growing_conversations_alternate_and_carry_the_skill_once():
