@@ -12,10 +12,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from seed_envs.intervals import CONFIDENCE
+
 from .errors import RunsDiffer
 from .folder import RunFolder
 from .heads import read_run
-from .intervals import CONFIDENCE
 from .paired import compare_paired
 from .records import EpisodeRecord, latest
 

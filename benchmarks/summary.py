@@ -13,7 +13,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .intervals import CONFIDENCE, Interval, bootstrap_mean, cluster_standard_error, combine, success_interval
+from seed_envs.intervals import CONFIDENCE, Interval
+
+from .intervals import bootstrap_mean, cluster_standard_error, combine, success_interval
 from .paired import tasks_needed_unpaired
 from .records import EpisodeRecord
 

@@ -6,13 +6,14 @@ A number of a trained model means little without them: a random policy solves a 
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+
+from seed_envs.intervals import wilson
 
 SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("seed/Sokoban-v0", {"levels": "classic"}),
@@ -22,14 +23,6 @@ SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("seed/Points24-v0", {}),
 )
 Choose = Callable[[gym.Env[Any, Any], dict[str, Any]], str]
-
-
-def wilson(successes: int, episodes: int, z: float = 1.96) -> tuple[float, float]:
-    """The 95 % Wilson interval of a success rate."""
-    share, width = successes / episodes, z * z / episodes
-    centre = share + width / 2
-    half = z * math.sqrt(share * (1 - share) / episodes + width / (4 * episodes))
-    return (centre - half) / (1 + width), (centre + half) / (1 + width)
 
 
 def play(env: gym.Env[Any, Any], task_id: str, choose: Choose) -> bool:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seed_envs.alfworld.annotator import annotate_terse
+from seed_envs.intervals import wilson
 from seed_envs.trajectory import Trajectory
-from seed_trainer.intervals import wilson
 from seed_trainer.tables import table as markdown
 from seed_trainer.tiny.actor import Actor
 from seed_trainer.tiny.lessons import ENV_ID, thing_of

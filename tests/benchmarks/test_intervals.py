@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from seed_benchmarks.intervals import (
-    Interval,
     bootstrap_mean,
     cluster_standard_error,
     combine,
     effective_size,
     success_interval,
-    wilson,
 )
+from seed_envs.intervals import Interval, wilson
 
 
 @pytest.mark.parametrize(
