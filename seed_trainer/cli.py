@@ -6,6 +6,7 @@ import difflib
 import importlib
 import importlib.util
 import sys
+import warnings
 from collections.abc import Sequence
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -24,6 +25,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 """Every command: the module whose ``main(argv)`` runs it, and its help line."""
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
 
 def usage() -> str:
     """Return the help text."""
@@ -40,7 +44,7 @@ def usage() -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; user errors become one line on stderr and exit code 2."""
+    """Run a command; user errors become one line on stderr and exit code 2, Ctrl-C one line and exit code 130."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(usage())
@@ -56,11 +60,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         hint = f" Did you mean {close[0]!r}?" if close else ""
         print(f"seed-train: unknown command {name!r}, expected one of {', '.join(COMMANDS)}.{hint}", file=sys.stderr)
         return 2
+    # Transformers 5.24 renamed these fields and methods; TRL 1.16 still uses the old names for its own defaults, so the
+    # warnings tell a user nothing that a configuration could change.
+    warnings.filterwarnings("ignore", r"`(is_)?gradient_checkpointing\w*` is deprecated", FutureWarning)
     try:
         return int(importlib.import_module(COMMANDS[name][0]).main(rest) or 0)
     except UserError as error:
         print(f"seed-train {name}: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"\nseed-train {name}: interrupted", file=sys.stderr)
+        return INTERRUPTED
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] == "seed_trainer":
             raise
