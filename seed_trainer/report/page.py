@@ -46,7 +46,8 @@ body{font:15px/1.5 system-ui,sans-serif;color:#222;background:#fff;max-width:108
 h1{font-size:1.6rem;margin-bottom:.2rem}h2{font-size:1.2rem;margin-top:2.2rem;border-bottom:1px solid #ddd}
 p.note{color:#666;font-size:.9rem}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(320px,1fr));gap:1rem}
-figure{margin:0}figcaption{font-weight:600;font-size:.92rem}figcaption small{font-weight:400;color:#666;display:block}
+figure{margin:0;display:flex;flex-direction:column}figure svg{margin-top:auto}
+figcaption{font-weight:600;font-size:.92rem}figcaption small{font-weight:400;color:#666;display:block}
 svg{width:100%;height:auto}.grid{stroke:#e4e4e4}.tick{font-size:11px;fill:#666}
 .legend .key{margin-right:1.4rem;white-space:nowrap}.legend svg{width:34px;height:10px;margin-right:.4rem}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9rem}
@@ -115,8 +116,13 @@ def _table(arms: Sequence[Arm], columns: Sequence[tuple[str, str]], last: bool) 
     for arm in arms:
         for run in arm.runs:
             cells = "".join(f"<td>{_cell(run, name, last)}</td>" for name, _ in shown)
-            rows.append(f"<tr><td>{escape(arm.name)}, seed {escape(str(run.seed))}</td>{cells}</tr>")
+            rows.append(f"<tr><td>{_label(run)}</td>{cells}</tr>")
     return f'<div class="scroll"><table><tr><th>run</th>{head}</tr>{"".join(rows)}</table></div>'
+
+
+def _label(run: Run) -> str:
+    """The run's arm and random seed; a method may itself be called "seed"."""
+    return f"{escape(run.arm)}, random seed {escape(str(run.seed))}"
 
 
 def _cell(run: Run, name: str, last: bool) -> str:
@@ -135,11 +141,11 @@ def _panel(runs: Sequence[Run]) -> list[str]:
     names = sorted({n for run in runs for line in run.metrics for n in line if n.startswith("eval_success/")})
     if not names:
         return []
-    head = "".join(f"<th>{escape(name.removeprefix('eval_success/'))}</th>" for name in names)
+    # Long names of task types may break, so that the table stays as wide as the page.
+    shown = [escape(name.removeprefix("eval_success/")).replace("_", "_<wbr>") for name in names]
+    head = "".join(f"<th>{name}</th>" for name in shown)
     rows = "".join(
-        f"<tr><td>{escape(run.arm)}, seed {escape(str(run.seed))}</td>"
-        + "".join(f"<td>{_cell(run, name, True)}</td>" for name in names)
-        + "</tr>"
+        f"<tr><td>{_label(run)}</td>" + "".join(f"<td>{_cell(run, name, True)}</td>" for name in names) + "</tr>"
         for run in runs
     )
     return [
@@ -173,7 +179,7 @@ def _episodes(runs: Sequence[Run]) -> Iterable[str]:
 def _episode(run: Run, record: dict[str, Any]) -> str:
     verdict = '<span class="won">solved</span>' if record["success"] else '<span class="lost">not solved</span>'
     summary = (
-        f"{escape(run.arm)}, seed {escape(str(run.seed))}, round {record['round']}: "
+        f"{_label(run)}, round {record['round']}: "
         f"{escape(str(record['task_id']))}, {verdict} in {len(record['turns'])} turns, "
         f"advantage {record['advantage']:+.2f}"
     )
