@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -35,10 +36,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(arguments)
     try:
         args.run(args)
-    except SeedEnvsError as error:
+        sys.stdout.flush()
+    except BrokenPipeError:  # The reader, such as ``head``, has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (SeedEnvsError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError(text)
+    return number
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -69,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("split", choices=SPLITS)
     demo.add_argument("--expert", choices=("oracle", "explorer"), default="explorer")
     demo.add_argument("--profile", default="paper")
-    demo.add_argument("--limit", type=int, default=0, help="number of tasks (default: all)")
+    demo.add_argument("--limit", type=_count, default=0, help="number of tasks (default: all)")
     demo.add_argument("--data-dir", type=Path)
     demo.add_argument("--output", type=Path, required=True)
     demo.set_defaults(run=_demos)
@@ -120,8 +131,8 @@ def _demos(args: argparse.Namespace) -> None:
     source.require(args.split)
     ids = source.ids(args.split)
     chosen = list(islice(ids, args.limit or None))
-    played = demos.demonstrations(chosen, expert=args.expert, profile=args.profile, data_dir=args.data_dir)
-    with args.output.open("w", encoding="utf-8") as file:
+    with args.output.open("w", encoding="utf-8") as file:  # Opened first: a wrong path costs no play.
+        played = demos.demonstrations(chosen, expert=args.expert, profile=args.profile, data_dir=args.data_dir)
         for trajectory in played:
             file.write(json.dumps(trajectory.to_json()) + "\n")
     print(f"{len(played)} of {len(chosen)} tasks won; written to {args.output}")

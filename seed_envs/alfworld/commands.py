@@ -47,7 +47,8 @@ def normalise(text: str, admissible: Sequence[str]) -> str:
     for candidate in _readings(plain):
         if candidate in admissible:
             return candidate
-        fitting = [command for command in admissible if _without_numbers(command, candidate)]
+        words = candidate.split(" ")
+        fitting = [command for command in admissible if _fits(command, words)]
         if len(fitting) == 1:
             return fitting[0]
     return text
@@ -65,7 +66,13 @@ def _readings(plain: str) -> list[str]:
     return found
 
 
-def _without_numbers(command: str, candidate: str) -> bool:
-    """Whether a command equals the candidate once numbers that the candidate leaves out are dropped."""
-    pattern = re.sub(r"([a-z]+) ([0-9]+)", r"\1(?: \2)?", command)
-    return re.fullmatch(pattern, candidate) is not None
+def _fits(command: str, words: Sequence[str]) -> bool:
+    """Whether a command consists of the given words, apart from numbers that they leave out."""
+    rest = iter((*words, ""))
+    following = next(rest)
+    for word in command.split(" "):
+        if word == following:
+            following = next(rest)
+        elif not word.isdecimal():
+            return False
+    return following == ""

@@ -12,7 +12,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
 
-from seed_envs.alfworld import rendering, texts
+from seed_envs.alfworld import arguments, rendering, texts
 from seed_envs.alfworld.actions import Rules, Wording, admissible
 from seed_envs.alfworld.commands import normalise
 from seed_envs.alfworld.engine import Engine, condition_rate
@@ -20,25 +20,16 @@ from seed_envs.alfworld.explain import explain
 from seed_envs.alfworld.explorer import Explorer
 from seed_envs.alfworld.game import Game, State
 from seed_envs.alfworld.generator import rooms
-from seed_envs.alfworld.goals import KIND_OF_TYPE
-from seed_envs.alfworld.oracle import Planner, dead_end
+from seed_envs.alfworld.oracle import Planner, secrets
 from seed_envs.alfworld.quirks import Quirks, QuirkSpec
 from seed_envs.alfworld.tasks import SPLITS, TaskChooser, TaskSource
 from seed_envs.base import MAX_ACTION_LENGTH, LazyActions, Outcome, SeedEnv, TaskStatus
-from seed_envs.errors import InvalidState, OracleUnavailable, UnknownOption, close_matches
+from seed_envs.errors import InvalidState
 from seed_envs.spaces import UnicodeText
 
 if TYPE_CHECKING:
     from seed_envs.alfworld.textworld_engine import TextWorldProcess
 
-Opening = Literal["full", "room", "start"]
-_CHOICES: Final[dict[str, tuple[str, ...]]] = {
-    "wording": ("move", "put"),
-    "feedback": ("plain", "verbose"),
-    "parser": ("strict", "tolerant"),
-    "opening": ("full", "room", "start"),
-    "engine": ("native", "textworld"),
-}
 MAX_TRANSCRIPT: Final = 2_000
 
 
@@ -113,7 +104,7 @@ class ALFWorldEnv(SeedEnv[str]):
     | key | content |
     |---|---|
     | `goal_condition_rate` | share of the goal's conditions that are met, 0..1, counted as ALFRED does; not part of the reward |
-    | `subgoals` | the conditions by name |
+    | `subgoals` | the conditions by name: `placed`; for two objects `first_placed`, `second_placed`; under a lamp `held`, `lamp_on_here`; after a treatment `placed`, `treated`, `treated_placed` (the same object) |
     | `inventory` | the held object or "" |
     | `command` | the command as it was executed (the normalised one with `parser="tolerant"`) |
     | `privileged` | None, or with `privileged=True`: `plan` (a shortest one, None when lost), `contents` of all receptacles, `dead_end` (hands full for ever) |
@@ -131,7 +122,7 @@ class ALFWorldEnv(SeedEnv[str]):
     |---|---|---|
     | `split` | `"mini_train"` | split that `reset` draws from |
     | `task_types` | all | families to draw from |
-    | `scenes` | all | room numbers to draw from (official and procedural splits) |
+    | `scenes` | all | room numbers to draw from; compact games have none |
     | `generator` | {} | limits for procedural games: `kinds`, `copies`, `receptacles`, `task_type`, `scene` |
     | `data_dir` | None | folder with official or own games |
     | `engine` | `"native"` | or `"textworld"`: the original, in a child process (extra `alfworld`) |
@@ -143,7 +134,11 @@ class ALFWorldEnv(SeedEnv[str]):
     | `privileged` | False | fill `info["alfworld"]["privileged"]` |
     | `render_mode` | None | `"ansi"` (transcript) or `"html"` (map of the room, one self-contained page) |
 
-    Reset options: `task_id`, `split`, `task_type`, `scene`.
+    Reset options: `task_id` plays exactly this task; without it `split`, `task_type` and `scene` say what to draw from,
+    in place of the constructor's. A `task_id` that does not fit the other three is refused.
+
+    `get_state()` and `set_state()` save and restore an episode in microseconds, also in another copy of the environment;
+    `copy.deepcopy` branches it. The count of a step limit belongs to its wrapper and is not part of a state.
 
     | quirk (a switch of `quirks`) | True: as in the original | False: repaired |
     |---|---|---|
@@ -199,22 +194,21 @@ class ALFWorldEnv(SeedEnv[str]):
         quirks: QuirkSpec = "faithful",
         feedback: Literal["plain", "verbose"] = "plain",
         parser: Literal["strict", "tolerant"] = "strict",
-        opening: Opening = "full",
+        opening: texts.Opening = "full",
         privileged: bool = False,
         render_mode: str | None = None,
     ) -> None:
         super().__init__(split=split, render_mode=render_mode)
-        chosen = {"wording": wording, "feedback": feedback, "parser": parser, "opening": opening, "engine": engine}
-        for key, value in chosen.items():
-            if value not in _CHOICES[key]:
-                raise UnknownOption(f"{key}={value!r}; expected one of {list(_CHOICES[key])}.")
+        arguments.check_choices(
+            wording=wording, feedback=feedback, parser=parser, opening=opening, engine=engine, privileged=privileged
+        )
         self.rules = Rules(Quirks.resolve(quirks), wording)
         self.engine_name, self.feedback, self.parser, self.opening = engine, feedback, parser, opening
         self.privileged = privileged
-        self.task_types = tuple(_check_type(kind) for kind in task_types)
-        self.scenes = tuple(_check_scene(scene) for scene in scenes)
+        self.task_types = arguments.check_task_types(task_types)
+        self.scenes = arguments.check_scenes(scenes)
         self.source = TaskSource(data_dir)
-        self._chooser = TaskChooser(self.source, rooms.Knobs.checked(dict(generator or {})))
+        self._chooser = TaskChooser(self.source, rooms.Knobs.checked({} if generator is None else generator))
         self._engine: Engine | None = None
         self._planner: Planner | None = None
         self._transcript: list[tuple[str, str]] = []
@@ -237,21 +231,23 @@ class ALFWorldEnv(SeedEnv[str]):
     def _choose_task(self, options: dict[str, Any]) -> str:
         task_types, scenes = self.task_types, self.scenes
         if "task_type" in options:
-            task_types = (_check_type(options["task_type"]),)
+            task_types = (arguments.check_task_type(options["task_type"]),)
         if "scene" in options:
-            scenes = (_check_scene(options["scene"]),)
+            scenes = (arguments.check_scene(options["scene"]),)
         return self._chooser.draw(options.get("split", self.split), task_types, scenes, self.np_random)
 
     # -- episode -----------------------------------------------------------------------------------------------------
 
     def _begin(self, task_id: str, options: dict[str, Any]) -> str:
         game = self.source.game(task_id)
+        if "task_id" in options:
+            arguments.check_agreement(game, options)
         engine = self._engine
         if engine is None or engine.game is not game:
             engine = self._engine = self._new_engine(game)
             self._planner = None
         self._command, self._explorer = "", None
-        observation = opening_part(engine.reset(), self.opening)
+        observation = texts.opening_part(engine.reset(), self.opening)
         self._transcript = [("", observation)]
         return observation
 
@@ -328,28 +324,15 @@ class ALFWorldEnv(SeedEnv[str]):
             "subgoals": flags,
             "inventory": engine.game.objects[held] if held >= 0 else "",
             "command": self._command,
-            "privileged": self._secrets(engine) if self.privileged else None,
+            "privileged": secrets(self._current_planner(), engine.state) if self.privileged else None,
         }
-
-    def _secrets(self, engine: Engine) -> dict[str, Any]:
-        try:
-            plan: list[str] | None = self._plan()
-        except OracleUnavailable:
-            plan = None
-        contents = engine.state.contents
-        where = {
-            name: [engine.game.objects[item] for item in contents[index]]
-            for index, name in enumerate(engine.game.receptacles)
-        }
-        return {"plan": plan, "contents": where, "dead_end": dead_end(engine.game, engine.state)}
 
     # -- expert, state, picture --------------------------------------------------------------------------------------
 
-    def _plan(self) -> list[str]:
-        engine = self._playing()
+    def _current_planner(self) -> Planner:
         if self._planner is None:
-            self._planner = Planner(engine.game, self.rules)
-        return self._planner.plan(engine.state)
+            self._planner = Planner(self._playing().game, self.rules)
+        return self._planner
 
     def oracle_action(self) -> str:
         """First command of a shortest plan, with knowledge of everything.
@@ -360,7 +343,7 @@ class ALFWorldEnv(SeedEnv[str]):
         Raises:
             OracleUnavailable: when the game can no longer be won.
         """
-        plan = self._plan()
+        plan = self._current_planner().plan(self._playing().state)
         return plan[0] if plan else "look"
 
     def rule_action(self) -> str:
@@ -433,32 +416,3 @@ class ALFWorldEnv(SeedEnv[str]):
         if self.render_mode == "html":
             return rendering.room_page(engine.game, engine.state, self._transcript)
         return rendering.transcript(self._transcript)
-
-
-def opening_part(text: str, opening: Opening) -> str:
-    """Cut the opening text down.
-
-    Args:
-        text: banner, view of the room and goal line, separated by blank lines.
-        opening: ``full`` (all of it), ``room`` (the view of the room), ``start`` (the first sentence of that view).
-
-    Returns:
-        The part.
-    """
-    if opening == "full":
-        return text
-    room = text.split("\n\n")[1]
-    return room if opening == "room" else room.split(". ", 1)[0] + "."
-
-
-def _check_scene(scene: object) -> int:
-    if isinstance(scene, bool) or not isinstance(scene, int) or not 0 < scene < 1_000:
-        raise UnknownOption(f"scene {scene!r}: expected a room number such as 301")
-    return scene
-
-
-def _check_type(kind: object) -> str:
-    if not isinstance(kind, str) or kind not in KIND_OF_TYPE:
-        known = list(KIND_OF_TYPE)
-        raise UnknownOption(f"task_type {kind!r} is unknown; known: {known}.{close_matches(kind, known)}")
-    return kind

@@ -98,9 +98,11 @@ def _simple(game: Game, state: State, rules: Rules, verb: str, name: str) -> str
     if verb == "use":
         return f"There is no {name[:60]!r} here that can be switched on."
     if verb == "examine" and index < 0:
-        if name in game.object_index and rules.quirks.examine_held_only:
-            return f"Only the held object can be examined, and you are not carrying {name!r}."
-        return problem if name in game.receptacle_index else f"There is no {name[:60]!r} at hand to examine."
+        if name in game.receptacle_index:
+            return problem
+        if rules.quirks.examine_held_only:  # Said of every name: which objects exist elsewhere is not told.
+            return f"Only the held object can be examined, and you are not carrying {name[:60]!r}."
+        return f"There is no {name[:60]!r} at hand to examine."
     if index < 0:
         return problem
     if not game.openable >> index & 1:

@@ -10,6 +10,7 @@ in ``explorer``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from seed_envs.alfworld.actions import Rules, accessible, bits, takeable
 from seed_envs.alfworld.engine import is_won, treated
@@ -252,6 +253,26 @@ class Planner:
 
 def _bit(mask: int, position: int) -> bool:
     return bool(mask >> position & 1)
+
+
+def secrets(planner: Planner, state: State) -> dict[str, Any]:
+    """What only the game itself knows, for privileged users.
+
+    Args:
+        planner: the game's planner.
+        state: any of its states.
+
+    Returns:
+        ``plan`` (a shortest one, None when the game is lost), ``contents`` of all receptacles, ``dead_end``.
+    """
+    game = planner.game
+    try:
+        plan: list[str] | None = planner.plan(state)
+    except OracleUnavailable:
+        plan = None
+    names = zip(game.receptacles, state.contents, strict=True)
+    contents = {name: [game.objects[item] for item in row] for name, row in names}
+    return {"plan": plan, "contents": contents, "dead_end": dead_end(game, state)}
 
 
 def dead_end(game: Game, state: State) -> bool:

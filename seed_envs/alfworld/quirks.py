@@ -70,6 +70,7 @@ class Quirks:
                 return cls()
             if spec == "fixed":
                 return cls(**dict.fromkeys(names, False))
+        if not isinstance(spec, Mapping):
             raise UnknownOption(f"quirks={spec!r}: expected 'faithful', 'fixed' or a mapping of switches {names}")
         for name, value in spec.items():
             if name not in names:

@@ -39,9 +39,15 @@ def transcript(turns: Sequence[tuple[str, str]]) -> str:
         turns: (command, answer) pairs; the first has an empty command.
 
     Returns:
-        Commands after ``>``, each followed by the game's answer.
+        Commands after ``>``, each followed by the game's answer; characters that cannot be shown are escaped.
     """
-    return "\n\n".join(f"> {command}\n{answer}" if number else answer for number, (command, answer) in enumerate(turns))
+    said = (f"> {_shown(command)}\n{answer}" if number else answer for number, (command, answer) in enumerate(turns))
+    return "\n\n".join(said)
+
+
+def _shown(command: str) -> str:
+    """A command as it may be printed: an agent can write control characters and broken Unicode."""
+    return command if command.isprintable() else repr(command)[1:-1]
 
 
 def room_page(game: Game, state: State, turns: Sequence[tuple[str, str]]) -> str:
@@ -71,10 +77,6 @@ def room_page(game: Game, state: State, turns: Sequence[tuple[str, str]]) -> str
         f'<h2>In hand</h2><ul class="items">{held}</ul><h2>Room (one box a place, outlined where the agent is)</h2>'
         f'<div class="room">{places}</div><h2>Transcript</h2><pre>{escape(transcript(turns))}</pre></body></html>'
     )
-
-
-def _chip(name: str, met: bool) -> str:
-    return f'<span class="{"met" if met else "open"}">{escape(name.replace("_", " "))}</span>'
 
 
 def _place(game: Game, state: State, place: int) -> str:

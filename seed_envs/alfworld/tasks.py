@@ -32,6 +32,7 @@ COMPACT_SPLITS: Final = tuple(f"compact_{part}" for part in compact.PARTS)
 CUSTOM_SPLIT: Final = "custom"
 MAX_GENERATED_SEED: Final = 2**31
 SPLITS: Final = (*MINI_SPLITS, *PROCEDURAL_SPLITS, *COMPACT_SPLITS, *OFFICIAL_SPLITS, CUSTOM_SPLIT)
+_GENERATED: Final = ("procedural/", "compact/")
 DOWNLOAD_COMMAND: Final = "python -m seed_envs.alfworld download"
 
 
@@ -147,7 +148,7 @@ class TaskSource:
         """
         if not isinstance(task_id, str):
             raise UnknownTask(f"a task id is a str, got {task_id!r}")
-        if task_id.startswith(("procedural/", "compact/")):
+        if task_id.startswith(_GENERATED):
             return generated_game(task_id)
         split = task_id.partition("/")[0]
         if split in OFFICIAL_SPLITS:
@@ -184,7 +185,7 @@ class TaskSource:
         Returns:
             ``pddl_domain``, ``grammar``, ``pddl_problem``, ``solvable`` and ``walkthrough``.
         """
-        if not task_id.startswith(("procedural/", "compact/")):
+        if not task_id.startswith(_GENERATED):
             return self.library().document(task_id)
         library = self.library()
         problem, game = generated_problem(task_id)
@@ -242,17 +243,38 @@ def type_of(task_id: str) -> str:
 
 
 def scene_of(task_id: str) -> int:
-    """Room number of an official id, read from its name.
+    """Room number of a task; official ids hold it in their name.
 
     Args:
-        task_id: ``split/task/trial``.
+        task_id: any id.
 
     Returns:
-        The number, or 0 when the name holds none.
+        The number, or 0 when there is none (compact games, own games with other names).
     """
+    if task_id.startswith("procedural/"):
+        return rooms.scene_of(task_id)
     parts = task_id.split("/")
     number = parts[1].rsplit("-", 1)[-1] if len(parts) > 1 else ""
-    return int(number) if number.isdigit() else 0
+    return int(number) if number.isdecimal() else 0
+
+
+def belongs(task_id: str, split: str) -> bool:
+    """Whether a task can be one of a split's, as its id tells.
+
+    Args:
+        task_id: any id.
+        split: one of ``SPLITS``.
+
+    Returns:
+        False when id and split contradict each other. Generated games of a part count for all splits of that part,
+        listed or not, and own games beside official ones for both ``custom`` and the split they are named after.
+    """
+    if split in OFFICIAL_SPLITS:
+        return task_id.startswith(f"{split}/")
+    if split == CUSTOM_SPLIT:
+        return not task_id.startswith(_GENERATED) and not any(task_id in manifest(name) for name in OFFICIAL_SPLITS)
+    family, _, part = split.replace("mini_", "procedural_").partition("_")
+    return task_id.startswith(f"{family}/{part}/")
 
 
 def matching(source: TaskSource, split: str, task_types: Collection[str], scenes: Collection[int]) -> tuple[str, ...]:
@@ -270,15 +292,22 @@ def matching(source: TaskSource, split: str, task_types: Collection[str], scenes
     ids = source.ids(split)
     if not task_types and not scenes:
         return tuple(ids)
-    if split in OFFICIAL_SPLITS:
-        named = ((task_id, type_of(task_id), scene_of(task_id)) for task_id in ids)
-    else:
-        named = ((task_id, source.game(task_id).goal.task_type, 0) for task_id in ids)
+
+    def family(task_id: str) -> str:
+        return type_of(task_id) if split in OFFICIAL_SPLITS else source.game(task_id).goal.task_type
+
     return tuple(
         task_id
-        for task_id, kind, scene in named
-        if (not task_types or kind in task_types) and (not scenes or scene in scenes)
+        for task_id in ids
+        if (not task_types or family(task_id) in task_types) and (not scenes or scene_of(task_id) in scenes)
     )
+
+
+def _wish(task_types: Sequence[str], scenes: Sequence[int]) -> str:
+    """Filters in words."""
+    kinds = " or ".join(kind for kind in task_types if kind)
+    numbers = ", ".join(map(str, scenes))
+    return " and ".join([f"task_type {kinds}"] * bool(kinds) + [f"scene in [{numbers}]"] * bool(scenes))
 
 
 class TaskChooser:
@@ -322,15 +351,25 @@ class TaskChooser:
         self.source.require(split)
         ids = self.listed(split, task_types, scenes)
         if not ids:
-            raise NoTaskMatches(f"no task of split {split!r} has task_type in {task_types} and scene in {scenes}")
+            raise NoTaskMatches(f"no task of split {split!r} has {_wish(task_types, scenes)}")
         return ids[int(rng.integers(len(ids)))]
 
     def _draw_procedural(
         self, part: str, task_types: Sequence[str], scenes: Sequence[int], rng: np.random.Generator
     ) -> str:
         knobs = self.knobs
+        pool = scenes or ((knobs.scene,) if knobs.scene else rooms.scenes_of(part))
+        kinds = [
+            kind for kind in task_types or (knobs.task_type,) if any(rooms.allows(part, scene, kind) for scene in pool)
+        ]
+        if not kinds:
+            raise NoTaskMatches(
+                f"split 'procedural_{part}' has no room with {_wish(task_types or (knobs.task_type,), pool)}; "
+                f"its rooms are {list(rooms.scenes_of(part))}"
+            )
         if task_types:
-            knobs = dataclasses.replace(knobs, task_type=task_types[int(rng.integers(len(task_types)))])
+            knobs = dataclasses.replace(knobs, task_type=kinds[int(rng.integers(len(kinds)))])
         if scenes:
-            knobs = dataclasses.replace(knobs, scene=scenes[int(rng.integers(len(scenes)))])
+            fitting = [scene for scene in scenes if rooms.allows(part, scene, knobs.task_type)]
+            knobs = dataclasses.replace(knobs, scene=fitting[int(rng.integers(len(fitting)))])
         return rooms.make_id(part, int(rng.integers(MAX_GENERATED_SEED)), knobs)

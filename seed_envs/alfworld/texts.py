@@ -7,11 +7,12 @@ or decides whether a command is allowed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 from seed_envs.alfworld.game import Game, State
 from seed_envs.alfworld.quirks import Quirks
 
+Opening = Literal["full", "room", "start"]
 NOTHING_HAPPENS: Final = "Nothing happens."
 BANNER: Final = "-= Welcome to TextWorld, ALFRED! =-"
 MIDDLE: Final = "You are in the middle of a room. Looking quickly around you, you see"
@@ -177,12 +178,11 @@ def inventory_text(game: Game, state: State) -> str:
     return f"You are carrying: a {game.objects[state.held]}."
 
 
-def opening_text(game: Game, *, banner: bool = True) -> str:
+def opening_text(game: Game) -> str:
     """The first observation of an episode.
 
     Args:
         game: the game.
-        banner: whether the welcome line of the original comes first.
 
     Returns:
         Banner, view of the room, goal line, separated by blank lines.
@@ -193,4 +193,20 @@ def opening_text(game: Game, *, banner: bool = True) -> str:
         view = f"You are facing the {facing}. Next to it, you see nothing."
     else:
         view = f"{MIDDLE} {listing(with_article(game.receptacles, range(len(game.places))))}."
-    return f"{BANNER}\n\n{view}\n\n{game.sentence}" if banner else f"{view}\n\n{game.sentence}"
+    return f"{BANNER}\n\n{view}\n\n{game.sentence}"
+
+
+def opening_part(text: str, opening: Opening) -> str:
+    """Cut the opening text down.
+
+    Args:
+        text: banner, view of the room and goal line, separated by blank lines.
+        opening: ``full`` (all of it), ``room`` (the view of the room), ``start`` (the first sentence of that view).
+
+    Returns:
+        The part.
+    """
+    if opening == "full":
+        return text
+    room = text.split("\n\n")[1]
+    return room if opening == "room" else room.split(". ", 1)[0] + "."

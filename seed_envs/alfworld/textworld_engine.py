@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import subprocess
 import sys
@@ -23,6 +24,8 @@ from seed_envs.alfworld.quirks import Quirks
 from seed_envs.errors import InvalidState, SeedEnvsError, UnknownOption, require
 
 TIMEOUT_SECONDS: Final = 300.0
+_PUT_WORDING: Final = re.compile(r'template\s*::\s*"put \{o\} in/on \{r\}"')
+"""How a grammar with the older wording (game data 2.1.1) spells the command that puts an object down."""
 
 
 class TextWorldFailed(SeedEnvsError, RuntimeError):
@@ -107,7 +110,7 @@ class TextWorldEngine(Engine):
         rules: must be the original's.
 
     Raises:
-        UnknownOption: for repaired quirks, which the original does not have.
+        UnknownOption: for repaired quirks, which the original does not have, or another wording than the game file's.
     """
 
     __slots__ = ("_answer", "_document", "_process")
@@ -115,6 +118,11 @@ class TextWorldEngine(Engine):
     def __init__(self, game: Game, document: dict[str, Any], process: TextWorldProcess, rules: Rules) -> None:
         if rules.quirks != Quirks():
             raise UnknownOption("engine='textworld' is the original: it needs quirks='faithful'")
+        spoken = "put" if _PUT_WORDING.search(document["grammar"]) else "move"
+        if rules.wording != spoken:
+            raise UnknownOption(
+                f"engine='textworld' speaks as its game files do: {game.game_id!r} needs wording={spoken!r}"
+            )
         super().__init__(game, rules)
         self._document = document
         self._process = process
@@ -152,3 +160,5 @@ class TextWorldEngine(Engine):
         self.reset()
         for command in commands:
             self.act(command)
+        if self.state != state:
+            raise InvalidState("the saved commands do not lead to the saved state; very long episodes forget commands")

@@ -19,6 +19,7 @@ import pytest
 
 import seed_envs
 from seed_envs.alfworld.env import ALFWorldEnv
+from seed_envs.alfworld.generator import rooms
 from seed_envs.alfworld.goals import TASK_TYPES
 from seed_envs.alfworld.tasks import manifest, scene_of, type_of
 from seed_envs.base import MAX_ACTION_LENGTH
@@ -33,6 +34,8 @@ from seed_envs.errors import (
 )
 
 gym.register_envs(seed_envs)
+
+HEAT = "pick_heat_then_place_in_recep"
 
 
 @pytest.fixture
@@ -119,22 +122,83 @@ def test_procedural_splits_obey_options_and_knobs() -> None:
         ({"task_type": "pick_and_place"}, UnknownOption, "pick_and_place_simple"),
         ({"tasktype": "x"}, UnknownOption, "task_type"),
         ({"scene": 11, "split": "procedural_train"}, NoTaskMatches, "11"),
-        ({"scene": 3}, NoTaskMatches, "mini_train"),
+        ({"scene": 3}, NoTaskMatches, "'mini_train' has scene in .3."),
+        ({"scene": 3, "split": "compact_train"}, NoTaskMatches, "compact_train"),
+        (
+            {"scene": 401, "task_type": HEAT, "split": "procedural_train"},
+            NoTaskMatches,
+            "pick_heat.* and scene in .401.",
+        ),
+        ({"task_id": "compact/train/0", "split": "compact_test"}, UnknownOption, "no task of split 'compact_test'"),
+        ({"task_id": "compact/train/0", "split": "train"}, UnknownOption, "no task of split 'train'"),
+        ({"task_id": "procedural/train/0", "split": "mini_valid_seen"}, UnknownOption, "mini_valid_seen"),
+        ({"task_id": "procedural/train/0", "split": "custom"}, UnknownOption, "custom"),
+        ({"task_id": "compact/train/0", "task_type": HEAT}, UnknownOption, "has task_type 'pick_and_place_simple'"),
+        ({"task_id": "compact/train/0", "task_type": "dance"}, UnknownOption, "'dance' is unknown"),
+        ({"task_id": "procedural/train/0;scene=301", "scene": 302}, UnknownOption, "scene 301, not 302"),
+        ({"task_id": "compact/train/0", "scene": 302}, UnknownOption, "without a number"),
         ({"scene": "kitchen"}, UnknownOption, "room number"),
     ],
 )
 def test_wrong_choices_are_explained(
     env: ALFWorldEnv, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
+    env.reset(options={"task_id": "compact/train/7"})
+    env.step("go to desk 1")
+    before = env.get_state()
     with pytest.raises(error, match=message):
         env.reset(seed=0, options=options)
+    assert env.get_state() == before and env.step("look")[4]["action_valid"], (
+        "a refused reset leaves the episode as it is"
+    )
+
+
+def test_a_task_id_may_be_described_rightly(env: ALFWorldEnv) -> None:
+    for options in (
+        {"task_id": "procedural/train/0;scene=301", "scene": 301, "split": "procedural_train"},
+        {"task_id": "procedural/train/0", "split": "mini_train"},
+        {"task_id": "compact/train/0", "split": "compact_train", "task_type": "pick_and_place_simple"},
+    ):
+        assert env.reset(options=options)[1]["task_id"] == options["task_id"]
+
+
+def test_listed_generated_tasks_are_drawn_by_room(env: ALFWorldEnv) -> None:
+    scenes = {task_id: rooms.scene_of(task_id) for task_id in env.task_ids("mini_valid_unseen")}
+    assert set(scenes.values()) <= set(rooms.scenes_of("valid_unseen"))
+    wanted = sorted(scenes.values())[0]
+    for seed in range(3):
+        info = env.reset(seed=seed, options={"scene": wanted, "split": "mini_valid_unseen"})[1]
+        assert scenes[info["task_id"]] == wanted
+    limited = ALFWorldEnv(split="mini_valid_unseen", scenes=[wanted])
+    assert list(limited.task_ids("mini_valid_unseen")) == [i for i, scene in scenes.items() if scene == wanted]
+
+
+def test_families_and_rooms_that_do_not_go_together_are_never_drawn() -> None:
+    """A bathroom heats nothing, and room 11 is held out: draws use what is left, whatever the seed."""
+    env = ALFWorldEnv(split="procedural_train", task_types=[HEAT, "pick_and_place_simple"], scenes=[401, 11, 1])
+    seen = set()
+    for seed in range(40):
+        task_id = env.reset(seed=seed)[1]["task_id"]
+        seen.add((rooms.parse_id(task_id)[2].task_type, rooms.parse_id(task_id)[2].scene))
+    assert seen == {(HEAT, 1), ("pick_and_place_simple", 1), ("pick_and_place_simple", 401)}
+    knobs = ALFWorldEnv(split="procedural_train", task_types=[HEAT, "pick_and_place_simple"], generator={"scene": 401})
+    assert {knobs.reset(seed=seed)[1]["task_type"] for seed in range(20)} == {"pick_and_place_simple"}
 
 
 def test_wrong_arguments_are_explained(data_dir: Path) -> None:
     with pytest.raises(UnknownOption, match="'move', 'put'"):
         ALFWorldEnv(wording="shove")  # type: ignore[arg-type]
-    with pytest.raises(UnknownOption, match="receptacles"):
-        ALFWorldEnv(generator={"receptacle": 3})
+    for wrong, message in (
+        ({"generator": {"receptacle": 3}}, "receptacles"),
+        ({"generator": [1]}, "mapping from knob"),
+        ({"task_types": "pick_and_place_simple"}, "a collection such as"),
+        ({"scenes": 301}, "a collection such as .301."),
+        ({"quirks": None}, "faithful"),
+        ({"privileged": "yes"}, "False, True"),
+        ({"engine": ["native"]}, "textworld"),
+    ):
+        with pytest.raises(UnknownOption, match=message):
+            ALFWorldEnv(**wrong)
     with pytest.raises(UnboundedSplit, match="mini_train"):
         ALFWorldEnv().task_ids("procedural_train")
     with pytest.raises(UnknownTask, match="Did you mean"):
@@ -343,6 +407,15 @@ def test_rendering_is_pure_and_self_contained() -> None:
     text.step("go to fridge 1")
     assert text.render().endswith("> go to fridge 1\nYou arrive at fridge 1. The fridge 1 is closed.")
     assert ALFWorldEnv().render() is None
+
+
+@pytest.mark.parametrize("mode", ["ansi", "html"])
+def test_pictures_hold_no_control_characters_that_an_agent_wrote(mode: str) -> None:
+    env = ALFWorldEnv(render_mode=mode)
+    env.reset(options={"task_id": "compact/train/0"})
+    env.step("\x1b[31m\ud800\u202e")
+    shown = env.render()
+    assert shown.encode() and "\x1b" not in shown and r"\x1b[31m\ud800\u202e" in shown
 
 
 SCRIPT = """

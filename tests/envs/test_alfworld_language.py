@@ -322,6 +322,12 @@ def test_explanations_do_not_tell_what_is_behind_doors(engine: Engine) -> None:
         for thing in ("apple 2", "apple 1", "unicorn 1")
     }
     assert answers == {"The fridge 1 is closed."}
+    for form in ("examine {}", "use {}", "take {} from countertop 1", "move {} to fridge 1", "slice {} with knife 1"):
+        told = {
+            explain(engine.game, engine.state, engine.rules, form.format(thing)).replace(thing, "X")
+            for thing in ("apple 2", "egg 1", "unicorn 1")
+        }
+        assert len(told) == 1, told
 
 
 def test_every_refusal_of_every_rule_set_has_a_sentence() -> None:
@@ -334,3 +340,10 @@ def test_every_refusal_of_every_rule_set_has_a_sentence() -> None:
                     command = form.format(thing)
                     if command not in engine.admissible():
                         assert explain(engine.game, engine.state, rules, command).rstrip("?").endswith((".", "'"))
+
+
+def test_names_of_own_games_are_not_read_as_patterns() -> None:
+    listed = ["go to shelf[ 1", "go to a+*a+*b 2", "look"]
+    assert normalise("Go to the shelf[", listed) == "go to shelf[ 1"
+    assert normalise("go to a+*a+*b", listed) == "go to a+*a+*b 2"
+    assert normalise("go to " + "a" * 150, listed) == "go to " + "a" * 150

@@ -131,6 +131,8 @@ def test_the_environment_plays_on_the_original_engine(data_dir: Path) -> None:
     finally:
         env.close()
     env.close()
+    with pytest.raises(UnknownOption, match="needs wording='move'"):
+        ALFWorldEnv(engine="textworld", wording="put", data_dir=data_dir / "alfworld").reset(options=options)
     with pytest.raises(UnknownOption, match="faithful"):
         ALFWorldEnv(engine="textworld", quirks="fixed", data_dir=data_dir / "alfworld").reset(options=options)
 

@@ -68,6 +68,7 @@ def typical_places() -> dict[str, dict[str, int]]:
     return _data()[1]
 
 
+@lru_cache(maxsize=8)
 def scenes_of(part: str) -> tuple[int, ...]:
     """The rooms of one part; ``valid_unseen`` shares none with the other two.
 
@@ -122,6 +123,8 @@ class Knobs:
             UnknownOption: for an unknown knob or a value out of range.
         """
         known = [field.name for field in dataclasses.fields(cls)]
+        if not isinstance(values, Mapping):
+            raise UnknownOption(f"generator={values!r}: expected a mapping from knob to value; knobs: {known}")
         for name in values:
             if name not in known:
                 raise UnknownOption(f"generator knob {name!r} is unknown; known: {known}.{close_matches(name, known)}")
@@ -198,7 +201,36 @@ def generate(task_id: str) -> Game:
         UnknownTask: for a malformed id.
         NoTaskMatches: when no room of the part allows what the knobs ask for.
     """
-    return generate_problem(task_id)[1]
+    return _generate(task_id)[2]
+
+
+@lru_cache(maxsize=4096)
+def scene_of(task_id: str) -> int:
+    """The room of a generated game, also where its id does not name one.
+
+    Args:
+        task_id: see :func:`make_id`.
+
+    Returns:
+        The room's number.
+    """
+    return _generate(task_id)[0].scene
+
+
+def allows(part: str, scene: int, task_type: str) -> bool:
+    """Whether a room belongs to a part and has tasks of a family.
+
+    Args:
+        part: ``train``, ``valid_seen`` or ``valid_unseen``.
+        scene: room number.
+        task_type: official family name; "" asks for the part only.
+
+    Returns:
+        True when games can be drawn there.
+    """
+    if scene not in scenes_of(part):
+        return False
+    return not task_type or KIND_OF_TYPE[task_type] in _possible_goals(scene)
 
 
 def generate_problem(task_id: str) -> tuple[Problem, Game]:
@@ -210,6 +242,10 @@ def generate_problem(task_id: str) -> tuple[Problem, Game]:
     Returns:
         Facts and compiled game.
     """
+    return _generate(task_id)[1:]
+
+
+def _generate(task_id: str) -> tuple[Room, Problem, Game]:
     part, _, knobs = parse_id(task_id)
     draw = Draw(task_id)
     for _ in range(ATTEMPTS):
@@ -226,7 +262,7 @@ def generate_problem(task_id: str) -> tuple[Problem, Game]:
         except OracleUnavailable:
             continue
         if plan:
-            return problem, dataclasses.replace(game, walkthrough=tuple(plan))
+            return room, problem, dataclasses.replace(game, walkthrough=tuple(plan))
     raise NoTaskMatches(f"task {task_id!r}: no solvable game found in {ATTEMPTS} draws; loosen the knobs {knobs}")
 
 
