@@ -73,6 +73,10 @@ class InvalidState(SeedEnvsError, ValueError):
     """``set_state`` got something that is not a state of this environment."""
 
 
+class InvalidStep(SeedEnvsError, ValueError):
+    """An environment returned what no step may hold: a reward or score that is not finite, or an unknown reason."""
+
+
 class RetrievalError(SeedEnvsError, RuntimeError):
     """A retriever could not answer; the episode is truncated, never scored."""
 

@@ -8,6 +8,7 @@ replies.
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -258,7 +259,8 @@ def _record(episode: _Episode, request: Request, reply: Reply, result: SlotResul
     if result.terminated or result.truncated:
         derived = StopReason.MAX_STEPS if not result.terminated else StopReason.SUCCESS
         trajectory.stop_reason = StopReason(info["stop_reason"]) if info["stop_reason"] else derived
-        trajectory.extras = {key: value for key, value in info.items() if isinstance(value, dict)}
+        # A copy, in which lazy lists are plain tuples: what is recorded does not depend on the pool's back end.
+        trajectory.extras = copy.deepcopy({key: value for key, value in info.items() if isinstance(value, dict)})
     else:
         episode.turns.append(info["turn"])
         episode.replies.append(reply.text)

@@ -92,7 +92,7 @@ class Trajectory:
         score: The environment's score in [0, 1].
         total_reward: Sum of the step rewards.
         error: Set when a fault ended the episode.
-        extras: The environment's extras of the last info.
+        extras: The environment's extras of the last info, under the environment's name.
     """
 
     env_id: str
@@ -186,7 +186,7 @@ def _image_size(image: Any) -> list[int]:
 
 def _is_json(value: Any) -> bool:
     try:
-        json.dumps(value)
+        json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
         return False
     return True

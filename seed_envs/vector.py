@@ -8,15 +8,18 @@ environments that wait on a network) and ``process`` (isolation: crashes and han
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any, Literal, NamedTuple, Protocol
 
 import gymnasium as gym
 
+from seed_envs.errors import InvalidStep
 from seed_envs.tasks import TaskSpec
-from seed_envs.trajectory import EpisodeError
+from seed_envs.trajectory import EpisodeError, StopReason
 
 MakeEnv = Callable[[], gym.Env[Any, str]]
 
@@ -47,18 +50,52 @@ def serve(env: gym.Env[Any, str], method: str, argument: Any) -> Any:
 
     Returns:
         A :class:`SlotResult` for ``reset`` and ``step``, the method's value for ``call``.
+
+    Raises:
+        InvalidStep: When the environment returned a step that no record may hold.
     """
     if method == "reset":
         observation, info = env.reset(**argument.reset_arguments())
-        return SlotResult(observation, info=info)
+        return _checked(SlotResult(observation, info=info))
     if method == "step":
         observation, reward, terminated, truncated, info = env.step(argument)
-        return SlotResult(observation, float(reward), bool(terminated), bool(truncated), info)
+        return _checked(SlotResult(observation, float(reward), bool(terminated), bool(truncated), info))
     return getattr(env.unwrapped, argument)()
 
 
+def _checked(result: SlotResult) -> SlotResult:
+    """The result, unless a number would spoil every sum and record it enters."""
+    for name, number in (("reward", result.reward), ("score", result.info.get("score", 0.0))):
+        if not math.isfinite(number):
+            raise InvalidStep(f"the environment returned the {name} {number}; expected a finite number")
+    reason = result.info.get("stop_reason", "")
+    if reason and reason not in _STOP_REASONS:
+        raise InvalidStep(f"the environment returned the stop reason {reason!r}; expected one of {_STOP_REASONS}")
+    return result
+
+
+_STOP_REASONS = [reason.value for reason in StopReason]
+
+
+class WorkerFailed(RuntimeError):
+    """An environment in another process raised.
+
+    Attributes:
+        record: What it raised.
+    """
+
+    def __init__(self, record: EpisodeError) -> None:
+        super().__init__(f"{record.type}: {record.message}\n{record.traceback}")
+        self.record = record
+
+    def __reduce__(self) -> tuple[type[WorkerFailed], tuple[EpisodeError]]:
+        return WorkerFailed, (self.record,)
+
+
 def describe(error: BaseException) -> EpisodeError:
-    """An exception as data."""
+    """An exception as data; one from another process is described as it was there."""
+    if isinstance(error, WorkerFailed):
+        return error.record
     return EpisodeError(type(error).__name__, str(error), "".join(traceback.format_exception(error)))
 
 
@@ -75,6 +112,14 @@ class InlineSlot:
     def close(self) -> None:
         """Close the environment."""
         self.env.close()
+
+
+def _make_slot(make_env: MakeEnv, backend: str, timeout: float | None) -> Slot:
+    if backend != "process":
+        return InlineSlot(make_env)
+    from seed_envs.workers import ProcessSlot
+
+    return ProcessSlot(make_env, timeout)
 
 
 class EnvPool:
@@ -106,12 +151,12 @@ class EnvPool:
         self.size = size
         self._threads = ThreadPoolExecutor(size) if backend != "inline" else None
         self._slots: list[Slot] = []
-        if backend == "process":
-            from seed_envs.workers import ProcessSlot
-
-            self._slots = [ProcessSlot(make_env, timeout) for _ in range(size)]
-        else:
-            self._slots = [InlineSlot(make_env) for _ in range(size)]
+        try:
+            for _ in range(size):
+                self._slots.append(_make_slot(make_env, backend, timeout))
+        except BaseException:
+            self.close()
+            raise
 
     def reset(self, tasks: Mapping[int, TaskSpec]) -> dict[int, SlotResult]:
         """Reset the named slots, each to its own task."""
@@ -126,12 +171,12 @@ class EnvPool:
         return self._slots[slot].send("call", method)
 
     def close(self) -> None:
-        """Close every environment; a second call does nothing."""
-        for slot in self._slots:
-            slot.close()
-        self._slots = []
-        if self._threads is not None:
-            self._threads.shutdown()
+        """Close every environment, also when one of them raises; a second call does nothing."""
+        with ExitStack() as stack:
+            if self._threads is not None:
+                stack.callback(self._threads.shutdown)
+            while self._slots:
+                stack.callback(self._slots.pop().close)
 
     def __enter__(self) -> EnvPool:
         return self

@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import signal
 import threading
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from seed_envs.trajectory import EpisodeError
-from seed_envs.vector import MakeEnv, describe, serve
+from seed_envs.vector import MakeEnv, WorkerFailed, describe, serve
 
 
 class WorkerDied(RuntimeError):
@@ -25,10 +26,6 @@ class WorkerDied(RuntimeError):
 
 class WorkerTimeout(TimeoutError):
     """The environment's process did not answer in time and was ended."""
-
-
-class WorkerFailed(RuntimeError):
-    """The environment raised; the message holds its type and text."""
 
 
 #: Seconds a child may take to start: imports and the making of its environment, which may read much data.
@@ -68,7 +65,7 @@ class ProcessSlot:
             raise WorkerTimeout(f"{method} took longer than {self._timeout} s; the environment's process was ended")
         ok, value = answer
         if not ok:
-            raise WorkerFailed(f"{value.type}: {value.message}\n{value.traceback}")
+            raise WorkerFailed(value)
         return value
 
     def close(self) -> None:
@@ -116,6 +113,7 @@ def _wait_and_exit(sentinel: int) -> None:
 
 def _work(connection: Connection, make_env: MakeEnv) -> None:
     exit_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides and closes
     env = None
     with contextlib.suppress(Exception):  # tried again, and then reported, with the first request
         env = make_env()
@@ -138,5 +136,7 @@ def _work(connection: Connection, make_env: MakeEnv) -> None:
             connection.send(reply)
         except BrokenPipeError:
             break
+        except Exception as error:  # what the environment returned cannot be pickled; nothing was written yet
+            connection.send((False, describe(error)))
     if env is not None:
         env.close()

@@ -127,7 +127,7 @@ def test_a_model_agents_environments_are_isolated_too(tmp_path, monkeypatch):
     start_run(config("python:ladder_env:climb", suite=suite, num_workers=3, timeout=5.0), tmp_path / "run")
     records = {record.task_id: record for record in read_heads(tmp_path / "run" / "episodes.jsonl")}
     errors = {task: record.error["type"] for task, record in records.items() if record.error}
-    assert errors == {"crash/0": "WorkerFailed", "exit/0": "WorkerDied", "hang/0": "WorkerTimeout"}
+    assert errors == {"crash/0": "RuntimeError", "exit/0": "WorkerDied", "hang/0": "WorkerTimeout"}
     assert sum(record.success for record in records.values()) == 4
 
 

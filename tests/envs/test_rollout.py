@@ -90,6 +90,61 @@ def test_a_crash_costs_one_episode(backend):
     assert found[1].num_steps == 1
 
 
+@pytest.mark.parametrize("backend", ["inline", "thread", "process"])
+def test_a_step_that_no_record_may_hold_is_a_typed_fault_of_the_environment(backend):
+    words = {0: "nan", 1: "inf", 2: "odd end"}
+
+    def policy(requests):
+        return [Reply(f"<action>{words.get(request.episode, 'right')}</action>") for request in requests]
+
+    *bad, good = play(policy, tasks(2, 2, 2, 1), size=2, backend=backend)
+    for word, trajectory in zip(("reward nan", "reward inf", "'tired'"), bad, strict=True):
+        assert (trajectory.stop_reason, trajectory.error.type) == (StopReason.ENV_ERROR, "InvalidStep")
+        assert word in trajectory.error.message
+        assert (trajectory.total_reward, [step.reward for step in trajectory.steps]) == (0.0, [0.0])
+        json.dumps(trajectory.to_json(), allow_nan=False)
+    assert good.success
+
+
+def test_records_are_the_same_whatever_the_back_end():
+    found = [play(oracle, tasks(2, 77), backend=backend) for backend in ("inline", "thread", "process")]
+    for won, lost in found:
+        record = won.to_json()
+        assert record["extras"] == {"corridor": {"position": 2, "lazy": ("right",)}}
+        assert (lost.error.type, lost.error.message) == ("UnknownTask", "task 'length-77' is unknown")
+
+
+def test_a_result_that_cannot_leave_its_process_is_named():
+    (trajectory,) = play(always("secret"), tasks(2), backend="process")
+    assert trajectory.stop_reason is StopReason.ENV_ERROR
+    assert "pickle" in trajectory.error.message
+
+
+def test_a_pool_closes_every_environment_even_when_making_or_closing_one_fails():
+    closed = []
+
+    class Stubborn(Corridor):
+        def close(self):
+            closed.append(self)
+            raise RuntimeError("stuck")
+
+    with pytest.raises(RuntimeError, match="stuck"):
+        EnvPool(Stubborn, 3, "thread").close()
+    assert len(closed) == 3
+    made = []
+
+    def make():
+        if len(made) == 2:
+            raise FileNotFoundError("no data")
+        made.append(Corridor())
+        made[-1].close = lambda: closed.append("made")
+        return made[-1]
+
+    with pytest.raises(FileNotFoundError, match="no data"):
+        EnvPool(make, 4)
+    assert closed[3:] == ["made", "made"]
+
+
 def test_a_task_that_cannot_start_is_a_record_and_the_rest_goes_on():
     found = play(oracle, [*tasks(1), TaskSpec(task_id="length-77"), *tasks(2)], size=1)
     assert [trajectory.stop_reason.value for trajectory in found] == ["success", "env_error", "success"]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
-from seed_envs.base import Outcome, SeedEnv, TaskStatus
+from seed_envs.base import LazyActions, Outcome, SeedEnv, TaskStatus
 from seed_envs.errors import UnknownTask
 from seed_envs.profiles import ActionFormat, Profile, PromptTemplate
 
 
 class Corridor(SeedEnv[str]):
-    """Task ``length-N``: N steps right are needed. ``crash``, ``exit`` and ``hang`` misbehave on purpose."""
+    """Task ``length-N``: N steps right are needed. ``crash``, ``exit``, ``hang`` and more misbehave on purpose."""
 
     name = "corridor"
     splits = ("train", "test")
@@ -19,6 +20,7 @@ class Corridor(SeedEnv[str]):
     def __init__(self, split: str = "train", render_mode: str | None = None) -> None:
         super().__init__(split=split, render_mode=render_mode)
         self.length, self.position = 1, 0
+        self.secret: Any = None
 
     def task_ids(self, split: str) -> tuple[str, ...]:
         self.check_split(split)
@@ -40,6 +42,13 @@ class Corridor(SeedEnv[str]):
             os._exit(3)
         if action == "hang":
             time.sleep(60)
+        if action in ("nan", "inf"):
+            return Outcome(self._look(), float(action))
+        if action == "odd end":
+            return Outcome(self._look(), truncated=True, stop_reason="tired")
+        if action == "secret":
+            self.secret = lambda: self.position
+            return Outcome(self._look())
         if action not in ("left", "right"):
             return Outcome(self._look(), action_valid=False, invalid_reason=f"cannot {action!r}")
         self.position = max(0, self.position + (1 if action == "right" else -1))
@@ -53,7 +62,7 @@ class Corridor(SeedEnv[str]):
         return ("left", "right")
 
     def _extras(self):
-        return {"position": self.position}
+        return {"position": self.secret or self.position, "lazy": LazyActions(lambda: ("right",))}
 
     def oracle_action(self) -> str:
         return "right"
