@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from played import played
 
 import seed_envs
 from seed_envs.chat import build_messages
@@ -253,8 +255,9 @@ def test_knowledge_stays_out_of_observations() -> None:
 
 def test_skills_are_written_from_the_trajectory_alone() -> None:
     def trajectory(valid: list[bool], success: bool = False, **extras: Any) -> Trajectory:
+        table = {"numbers": (5, 7), **extras}
         steps = [Step("", [], "r", "5", ok, "" if ok else "two tokens", 0.0) for ok in valid]
-        return Trajectory("seed/EZPoints-v0", "t", success=success, steps=steps, extras={"numbers": (5, 7), **extras})
+        return Trajectory("seed/EZPoints-v0", "t", success=success, steps=steps, extras={"ezpoints": table})
 
     texts = [
         annotate(trajectory([True] * 4, True, formula=("5", "+", "7", "="))),
@@ -265,6 +268,16 @@ def test_skills_are_written_from_the_trajectory_alone() -> None:
     for text, part in zip(texts, ("5 + 7 =", "two tokens", "1 of 2", "9 is not on"), strict=True):
         assert part in text
         assert 8 <= len(text.split()) <= 90
+
+
+@pytest.mark.parametrize(("env_id", "cards"), [("seed/EZPoints-v0", 2), ("seed/Points24-v0", 4)])
+def test_skills_of_played_episodes_name_cards_and_formula(env_id: str, cards: int) -> None:
+    ended, won = played(env_id, "strict-text", "=", None, seed=3)
+    (table,) = won.extras.values()
+    assert " ".join(table["formula"]) in annotate(won)
+    assert " and ".join(map(str, table["numbers"])) in annotate(won)
+    assert f"0 of {cards} numbers used" in annotate(ended)
+    assert annotate(Trajectory.from_json(json.loads(json.dumps(won.to_json())))) == annotate(won)
 
 
 def test_commands_draw_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from played import played
 
 import seed_envs
 from seed_envs.chat import build_messages
@@ -369,7 +371,7 @@ def test_rendering_is_pure_and_makes_gifs(tmp_path: Path) -> None:
 def test_skills_are_written_from_the_trajectory_alone() -> None:
     def trajectory(words: list[str], success: bool, **extras: Any) -> Trajectory:
         steps = [Step("", [], word, word, word in ("up", "down", "left", "right"), "odd word", -0.1) for word in words]
-        return Trajectory("seed/Sokoban-v0", "t", success=success, steps=steps, extras=extras)
+        return Trajectory("seed/Sokoban-v0", "t", success=success, steps=steps, extras={"sokoban": extras})
 
     texts = {
         "won": annotate(trajectory(["up", "up", "left"], True, pushes=1)),
@@ -388,6 +390,16 @@ def test_skills_are_written_from_the_trajectory_alone() -> None:
     assert "row 2, column 2" in texts["corner"]
     assert len(set(texts.values())) == 6
     assert all(8 <= len(text.split()) <= 90 for text in texts.values())
+
+
+def test_skills_of_played_episodes_name_what_happened() -> None:
+    still, won = played("seed/Sokoban-v0", "strict-text", "none", None)
+    assert "unknown action 'none'" in annotate(still)
+    assert won.extras["sokoban"]["pushes"] > 0
+    assert f"Here {won.num_steps} moves solved it" in annotate(won)
+    idle = replace(still, steps=[replace(step, action_valid=True) for step in still.steps])
+    assert "No box was pushed" in annotate(idle)
+    assert annotate(Trajectory.from_json(json.loads(json.dumps(idle.to_json())))) == annotate(idle)
 
 
 def test_commands_show_solve_pack_and_draw(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

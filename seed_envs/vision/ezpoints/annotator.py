@@ -6,7 +6,10 @@ solution that was not played.
 
 from __future__ import annotations
 
-from seed_envs.trajectory import Trajectory
+from collections.abc import Sequence
+from typing import Any
+
+from seed_envs.trajectory import Step, Trajectory
 
 
 def annotate(trajectory: Trajectory) -> str:
@@ -18,24 +21,20 @@ def annotate(trajectory: Trajectory) -> str:
     Returns:
         Two or three sentences addressed to the player.
     """
-    formula = " ".join(trajectory.extras.get("formula", ()))
-    return _praise(trajectory, formula) if trajectory.success else _warn(trajectory, formula)
+    table: dict[str, Any] = next(iter(trajectory.extras.values()), {})
+    formula = " ".join(token for token in table.get("formula", ()) if token.strip())
+    numbers = " and ".join(map(str, table.get("numbers", ()))) or "all numbers"
+    return _praise(formula, numbers) if trajectory.success else _warn(trajectory.steps, table, formula, numbers)
 
 
-def _praise(trajectory: Trajectory, formula: str) -> str:
-    numbers = _numbers(trajectory)
+def _praise(formula: str, numbers: str) -> str:
     return (
         f"Read every card first, here {numbers}, and settle on the whole formula before writing the first token. "
         f"Then write it without detours, check that each card is used once, and end with =; here {formula} won."
     )
 
 
-def _numbers(trajectory: Trajectory) -> str:
-    return " and ".join(map(str, trajectory.extras.get("numbers", ()))) or "all numbers"
-
-
-def _warn(trajectory: Trajectory, formula: str) -> str:
-    steps = trajectory.steps
+def _warn(steps: Sequence[Step], table: dict[str, Any], formula: str, numbers: str) -> str:
     invalid = [step for step in steps if not step.action_valid]
     if len(invalid) * 2 >= max(len(steps), 1):
         reason = invalid[0].invalid_reason if invalid else "nothing was played"
@@ -43,12 +42,11 @@ def _warn(trajectory: Trajectory, formula: str) -> str:
             f"{len(invalid)} of {len(steps)} answers were not used, for example because: {reason}. "
             "Answer with one JSON object whose action is a single token that is a card number, an operator or =."
         )
-    result = trajectory.extras.get("result", "")
-    refused = trajectory.extras.get("refused", "")
+    result, refused = table.get("result", ""), table.get("refused", "")
     if result:
         return (
             f"The formula {formula} was ended although it does not win: {result}. Before playing =, compute the value "
-            f"and check that each of the cards, here {_numbers(trajectory)}, is used exactly once."
+            f"and check that each of the cards, here {numbers}, is used exactly once."
         )
     why = f" The last token was refused: {refused}." if refused else ""
     return (

@@ -55,7 +55,7 @@ def _warn(trajectory: Trajectory) -> str:
             f"The box at row {row}, column {column} was pushed into a corner without a target, which cannot be undone. "
             "Before each push, check that the cell behind the box leaves it free to move on towards a target."
         )
-    if trajectory.extras.get("pushes") == 0:
+    if trajectory.extras.get("sokoban", {}).get("pushes") == 0:
         return (
             "No box was pushed at all. Find the box, decide which way it has to go, walk to the cell on its far side, "
             "and only then move towards it."
