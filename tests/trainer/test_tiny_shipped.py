@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import json
 from pathlib import Path
 
@@ -18,10 +19,12 @@ from seed_trainer.commands.rl import resolve_model
 from seed_trainer.tiny.actor import Actor
 from seed_trainer.tiny.lessons import ENV_ID
 from seed_trainer.tiny.probing import foreign_skills
-from seed_trainer.tiny.recipe import Recipe
+from seed_trainer.tiny.recipe import Recipe, write_samples
 from seed_trainer.tiny.tokenizer import build_tokenizer
 
 FOLDER = Path(resolve_model("builtin/alfworld-tiny"))
+LESSONS = "5164aa4459badc8cb6e85e4f3713246a089ed6c7c8f83ce0d98f74aec80ede26"
+"""SHA-256 of the lessons of one game in a hundred, as they were when the weights were made."""
 
 
 def test_it_is_small_and_loads_like_any_other_model() -> None:
@@ -37,6 +40,14 @@ def test_it_is_small_and_loads_like_any_other_model() -> None:
 def test_the_default_recipe_is_the_one_it_was_made_by() -> None:
     record = json.loads((FOLDER / "recipe.json").read_text(encoding="utf-8"))
     assert record["recipe"] == json.loads(json.dumps(dataclasses.asdict(Recipe())))
+
+
+def test_the_lessons_it_was_made_from_can_still_be_played() -> None:
+    digest = hashlib.sha256()
+    for samples in write_samples(Recipe().scaled(0.01), build_tokenizer(), lambda *step: None):
+        for sample in samples:
+            digest.update(repr((sample.ids, sample.learned)).encode())
+    assert digest.hexdigest() == LESSONS, "games, texts or lessons changed: make the model again, or change them back"
 
 
 def test_fitting_skills_help_and_foreign_ones_do_not() -> None:
