@@ -160,13 +160,18 @@ def add_teacher_prompts(
 
 
 def add_step_teacher_prompts(
-    rows: Sequence[Row], step_skills: Sequence[dict[int, str]], profile: Profile, encoder: ChatEncoder
+    rows: Sequence[Row],
+    step_skills: Sequence[dict[int, str]],
+    profile: Profile,
+    encoder: ChatEncoder,
+    max_length: int | None,
 ) -> None:
-    """Give rows of critical steps (``turn`` layout) a second teacher prompt with the skill of that step."""
+    """Give rows of critical steps (``turn`` layout) a second teacher prompt with the skill of that step, if it fits."""
     wanted = [row for row in rows if row.step in step_skills[row.episode]]
     messages = [teacher_messages(row, profile, step_skills[row.episode][row.step]) for row in wanted]
     for row, ids in zip(wanted, encoder.prompts(messages), strict=True):
-        row.step_teacher_prompt_ids = ids
+        if max_length is None or len(ids) + len(row.completion_ids) <= max_length:
+            row.step_teacher_prompt_ids = ids
 
 
 def filler_target(row_counts: Sequence[int], steps_per_generation: int, group_size: int) -> int:

@@ -1,10 +1,46 @@
-"""JSON-lines files of a run that stay consistent when the run is started again or resumed."""
+"""JSON-lines files that survive interruptions: of a run that is started again or resumed, and of a collection.
+
+A line may be torn when a process is killed; readers skip it, and writers begin a new line after it. Lines end at a
+line feed alone: other Unicode line separators occur in what models write.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+
+def read_records(path: Path, broken: Callable[[int], None] = lambda number: None) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of a file, line by line; nothing if there is no such file.
+
+    Args:
+        path: The file.
+        broken: Told the 1-based number of every line that holds no JSON object.
+    """
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                record = json.loads(line)
+            except ValueError:
+                record = None
+            if isinstance(record, dict):
+                yield record
+            elif line.strip():
+                broken(number)
+
+
+def end_torn_line(path: Path) -> None:
+    """End the last line of a file, if an interruption left it without its line feed, so that nothing is glued to it."""
+    if not path.exists() or not path.stat().st_size:
+        return
+    with path.open("r+b") as file:
+        file.seek(-1, 2)
+        if file.read(1) != b"\n":
+            file.write(b"\n")
 
 
 class LineLog:
@@ -27,15 +63,18 @@ class LineLog:
             return
         self._begun = True
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        kept: list[str] = []
-        if step > 0 and self.path.exists():
-            lines = self.path.read_text(encoding="utf-8").splitlines()
-            kept = [line for line in lines if json.loads(line)["step"] <= step]
-        self.path.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+        kept = [record for record in read_records(self.path) if record.get("step", step + 1) <= step] if step else []
+        fresh = self.path.with_name(self.path.name + ".new")
+        fresh.write_text("".join(map(_line, kept)), encoding="utf-8")
+        fresh.replace(self.path)
 
     def append(self, step: int, record: dict[str, Any]) -> None:
         """Append one record."""
         if not self._begun:
             self.begin(0)
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"step": step, **record}, ensure_ascii=False) + "\n")
+            file.write(_line({"step": step, **record}))
+
+
+def _line(record: dict[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False) + "\n"

@@ -113,12 +113,11 @@ class SEEDSteps(GRPOTrainer):
 
     def _splice(self, block: Block) -> None:
         texts = [skill.text if skill.valid else "" for skill in block.skills]
-        limit = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
-        for episode in add_teacher_prompts(block.rows, texts, self.profile, self.encoder, limit):
+        for episode in add_teacher_prompts(block.rows, texts, self.profile, self.encoder, self.context_limit):
             block.skills[episode].reason = "overflow"
         if self.args.adv_step_skill_coef:
             steps = [skill.step_skills if skill.valid else {} for skill in block.skills]
-            add_step_teacher_prompts(block.rows, steps, self.profile, self.encoder)
+            add_step_teacher_prompts(block.rows, steps, self.profile, self.encoder, self.context_limit)
 
     def _filler_target(self, rows: int) -> int:
         counts = self.accelerator.gather(torch.tensor([rows], device=self.accelerator.device)).tolist()
@@ -253,6 +252,12 @@ class SEEDSteps(GRPOTrainer):
         )
 
     @property
+    def context_limit(self) -> int | None:
+        """Longest sequence the model can read, in tokens, where it says so."""
+        limit = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
+        return None if limit is None else int(limit)
+
+    @property
     def _teaches(self) -> bool:
         return schedules.distills(self.args, self.round_index) or self.args.adv_shaping != "none"
 
@@ -302,7 +307,7 @@ class SEEDSteps(GRPOTrainer):
 
     def _writer(self) -> SkillWriter:
         analyzer = get_analyzer(self.args.skill_analyzer, self.profile.style)
-        return SkillWriter(self.encoder, self.sampler, self.profile, self.args.rollout_layout, analyzer, self.args)
+        return SkillWriter(self.encoder, self.sampler, self.args.rollout_layout, analyzer, self.args)
 
     def library_skill(self, episode: Trajectory) -> str:
         """Return the library's advice for an episode that is about to begin."""

@@ -15,6 +15,12 @@ from seed_trainer.options import option
 from seed_trainer.resolve import resolve
 
 POLICIES = ("oracle", "random")
+ANNOTATORS = ("rules", "rules_terse", "endpoint")
+IDENTITY = (
+    *("env_id", "env_profile", "env_kwargs", "env_max_steps", "policy", "split", "tasks", "repeats", "temperature"),
+    *("max_turn_length", "max_prompt_length", "seed"),
+)
+"""Arguments that decide which episodes are played; a folder holds the episodes of one choice of them."""
 
 
 @dataclass
@@ -49,11 +55,12 @@ def main(argv: Sequence[str]) -> int:
     if not args.output_dir:
         raise UserError("set output_dir: --output_dir data/NAME")
     from seed_trainer.skills.prompts import get_analyzer
-    from seed_trainer.stage1 import annotators, dataset
+    from seed_trainer.stage1 import annotators, collect, dataset
 
     player, profile, tasks = _prepare(args)
     try:
         analyzer = get_analyzer(args.analyzer, profile.style)
+        endpoint = _endpoint(args)
     except ValueError as error:
         raise UserError(str(error)) from None
     folder = Path(args.output_dir)
@@ -63,9 +70,10 @@ def main(argv: Sequence[str]) -> int:
         raise UserError(f"output_dir={args.output_dir!r} cannot be made: {error.strerror}") from None
     if not os.access(folder, os.W_OK):
         raise UserError(f"output_dir={args.output_dir!r} cannot be written to; choose another folder")
+    collect.claim(folder, {name: getattr(args, name) for name in IDENTITY})
     episodes = _play(args, player, profile, tasks, folder)
-    annotations, failures, usage = _annotate(args, episodes, folder)
-    records = dataset.examples(episodes, annotations, analyzer, profile, args.policy)
+    annotations, failures, usage = _annotate(args, endpoint, episodes, folder)
+    records = dataset.examples(episodes, annotations, analyzer, args.policy)
     count = dataset.write_examples(folder / dataset.SFT_FILE, records)
     if args.library:
         dataset.build_library(episodes, annotations).save(args.library)
@@ -146,35 +154,63 @@ def _play(args: Any, player: Any, profile: Any, tasks: list[Any], folder: Path) 
     return episodes
 
 
-def _annotate(args: Any, episodes: list[Any], folder: Path) -> tuple[list[Any], list[str], dict[str, Any]]:
-    from seed_trainer.stage1 import annotators
+def _endpoint(args: Any) -> Any:
+    """Return the client of the external annotator, or None where the rules annotate.
+
+    Raises:
+        UserError: For an unknown annotator, or one without an address.
+    """
     from seed_trainer.stage1.endpoint import ChatEndpoint
+
+    if args.annotator not in ANNOTATORS:
+        raise UserError(f"annotator={args.annotator!r}, expected one of {ANNOTATORS}")
+    if args.annotator != "endpoint":
+        return None
+    if not args.endpoint_url or not args.endpoint_model:
+        raise UserError("annotator=endpoint needs endpoint_url and endpoint_model")
+    if args.endpoint_workers < 1:
+        raise UserError(f"endpoint_workers={args.endpoint_workers} must be at least 1")
+    return ChatEndpoint(
+        args.endpoint_url,
+        args.endpoint_model,
+        os.environ.get(args.endpoint_key_env, ""),
+        max_tokens=args.endpoint_max_tokens,
+        timeout=args.endpoint_timeout,
+    )
+
+
+def _annotate(
+    args: Any, endpoint: Any, episodes: list[Any], folder: Path
+) -> tuple[list[Any], list[str], dict[str, Any]]:
+    from seed_trainer.stage1 import annotators
 
     if args.annotator == "rules":
         return list(annotators.rule_annotations(args.env_id, episodes)), [], {}
     if args.annotator == "rules_terse":
         return list(annotators.terse_annotations(args.env_id, episodes)), [], {}
-    if args.annotator != "endpoint":
-        raise UserError(f"annotator={args.annotator!r}, expected rules, rules_terse or endpoint")
-    if not args.endpoint_url or not args.endpoint_model:
-        raise UserError("annotator=endpoint needs endpoint_url and endpoint_model")
     from tqdm.auto import tqdm
 
-    try:
-        endpoint = ChatEndpoint(
-            args.endpoint_url,
-            args.endpoint_model,
-            os.environ.get(args.endpoint_key_env, ""),
-            max_tokens=args.endpoint_max_tokens,
-            timeout=args.endpoint_timeout,
-        )
-    except ValueError as error:
-        raise UserError(str(error)) from None
     with tqdm(total=len(episodes), desc="skills") as bar:
-        annotator = annotators.EndpointAnnotator(endpoint, folder, args.endpoint_workers)
+        annotator = annotators.EndpointAnnotator(endpoint, folder, args.endpoint_workers, _asked_in(args.analyzer))
         found, failures = annotator.annotate(episodes, bar.update)
-    usage = {**vars(endpoint.usage), "cost": endpoint.usage.cost(args.price_in, args.price_out)}
+    used = endpoint.usage
+    usage = {
+        "requests": used.requests,
+        "attempts": used.attempts,
+        "prompt_tokens": used.prompt_tokens,
+        "completion_tokens": used.completion_tokens,
+        "cost": used.cost(args.price_in, args.price_out),
+        "all_sessions_tokens": annotator.spent(),
+    }
     return found, failures, usage
+
+
+def _asked_in(analyzer: str) -> Any:
+    """Return how an external annotator is asked: as the policy will be, or with a document where that is a turn."""
+    from seed_trainer.skills.prompts import ANALYZERS
+
+    chosen = ANALYZERS["json" if analyzer == "auto" else analyzer]
+    return chosen if chosen.style == "document" else ANALYZERS["json"]
 
 
 def _report(summary: dict[str, Any], path: Path, library: str) -> str:
@@ -184,9 +220,12 @@ def _report(summary: dict[str, Any], path: Path, library: str) -> str:
         usage = summary["endpoint"]
         lines.append(
             f"endpoint: {usage['requests']} requests, {usage['attempts']} attempts, {usage['prompt_tokens']} + "
-            f"{usage['completion_tokens']} tokens, cost {usage['cost']:.2f}"
+            f"{usage['completion_tokens']} tokens, cost {usage['cost']:.4f}; answers on disk: "
+            f"{usage['all_sessions_tokens'][0]} + {usage['all_sessions_tokens'][1]} tokens"
         )
     lines += [f"failed: {failure}" for failure in summary["failures"][:5]]
+    if summary["failures"]:
+        lines.append(f"{len(summary['failures'])} skills are missing; run the same command again to ask for them")
     lines.append(f"{summary['examples']} examples in {path}")
     if library:
         lines.append(f"library in {library}")

@@ -45,8 +45,10 @@ def sections(args: InspectArguments) -> list[tuple[str, str]]:
     from seed_trainer.commands.rl import environment
     from seed_trainer.play import EpisodePlayer
     from seed_trainer.skills.analyzer import analysis_messages
+    from seed_trainer.skills.parsing import HindsightSkill
     from seed_trainer.skills.prompts import get_analyzer, outcome_of, training_answer
     from seed_trainer.stage1.collect import oracle_policy
+    from seed_trainer.stage1.dataset import plain_summary
 
     make_env, profile = environment(args)
     player = EpisodePlayer(make_env, args.env_id, profile, max_concurrent=1)
@@ -66,13 +68,14 @@ def sections(args: InspectArguments) -> list[tuple[str, str]]:
     turns = [step.context for step in episode.steps[: args.turn + 1]]
     replies = [step.reply for step in episode.steps[: args.turn]]
     outcome = outcome_of(episode)
+    answer = training_answer(analyzer, HindsightSkill(skill), plain_summary(episode))
     return [
         ("task", f"{episode.task_id} ({episode.task_type}): {episode.goal}"),
         (f"student prompt, turn {args.turn}", _show(build_messages(profile, turns, replies))),
         (f"teacher prompt, turn {args.turn}", _show(build_messages(profile, turns, replies, skill))),
         ("reply", episode.steps[args.turn].reply),
-        (f"analysis request, outcome {outcome}", _show(analysis_messages(episode, outcome, analyzer, profile))),
-        ("analysis answer as trained in stage 1", training_answer(analyzer, skill)),
+        (f"analysis request, outcome {outcome}", _show(analysis_messages(episode, outcome, analyzer))),
+        ("analysis answer as trained in stage 1", answer),
     ]
 
 

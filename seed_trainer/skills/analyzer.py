@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seed_envs.chat import build_messages
-from seed_envs.profiles import Profile
+from seed_envs.chat import defuse
 from seed_envs.trajectory import Trajectory
 from seed_trainer.encoding import ChatEncoder, TokenIds, images_of
 from seed_trainer.generation import Decoding, Sampler
@@ -25,7 +24,6 @@ class SkillWriter:
     Args:
         encoder: The model's encoder.
         sampler: The model's sampler.
-        profile: Profile of the episodes.
         layout: Rollout layout; the ``episode`` layout reuses the exact token ids of the episode.
         analyzer: How to ask.
         options: Length limits and temperature.
@@ -35,14 +33,12 @@ class SkillWriter:
         self,
         encoder: ChatEncoder,
         sampler: Sampler,
-        profile: Profile,
         layout: Layout,
         analyzer: Analyzer,
         options: SEEDOptions,
     ) -> None:
         self.encoder = encoder
         self.sampler = sampler
-        self.profile = profile
         self.layout = layout
         self.analyzer = analyzer
         self.options = options
@@ -77,6 +73,8 @@ class SkillWriter:
             skill.reason = "loop" if skill.reason == "loop" else "truncated"
         elif skill.valid and self._length(skill.text, ids) > self.options.max_skill_length:
             skill.reason = "too_long"
+        limit = self.options.max_skill_length
+        skill.step_skills = {step: text for step, text in skill.step_skills.items() if self._length(text, ids) <= limit}
         return skill
 
     def _length(self, text: str, ids: TokenIds) -> int:
@@ -103,24 +101,30 @@ class SkillWriter:
         return prompts
 
     def _messages(self, episode: Trajectory, outcome: Outcome) -> list[Message]:
-        return analysis_messages(
-            episode, outcome, self.analyzer, self.profile, self.encoder, self.options.max_analysis_prompt_length
-        )
+        return analysis_messages(episode, outcome, self.analyzer, self.encoder, self.options.max_analysis_prompt_length)
 
 
 def analysis_messages(
     episode: Trajectory,
     outcome: Outcome,
     analyzer: Analyzer,
-    profile: Profile,
     encoder: ChatEncoder | None = None,
     max_length: int | None = None,
 ) -> list[Message]:
-    """Return the conversation that asks for the skill of one episode, as trained in stage 1 and used in stage 2."""
+    """Return the conversation that asks for the skill of one episode, as trained in stage 1 and used in stage 2.
+
+    Args:
+        episode: A finished episode with at least one turn.
+        outcome: Label told to the analyzer.
+        analyzer: The way of asking.
+        encoder: Measures requests, where they have a length limit.
+        max_length: That limit in tokens; ``document`` requests leave middle steps out to keep it.
+    """
     if analyzer.style == "turn":
-        turns = [step.context for step in episode.steps]
-        replies = [step.reply for step in episode.steps]
-        return [*build_messages(profile, turns, replies), turn_message(analyzer, outcome)]
+        # The conversation as it was: episodes that were read from a file have messages, but no turn contexts.
+        last = episode.steps[-1]
+        said = {"role": "assistant", "content": defuse(last.reply)}
+        return [*last.messages, said, turn_message(analyzer, outcome)]
     if encoder is None or max_length is None:
         return document_messages(episode, analyzer, outcome)
     return document_messages(episode, analyzer, outcome, lambda messages: encoder.length(messages) <= max_length)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SKILL_FIELD = "episode_skill"
+SUMMARY_FIELD = "episode_summary"
 STEP_SKILLS_FIELD = "step_skills"
 
 REASONS: dict[str, str] = {
@@ -32,8 +33,11 @@ REASONS: dict[str, str] = {
 }
 """Every reason why a skill is invalid, with its meaning; metrics ``skill/invalid/<reason>`` use these names."""
 
+MAX_STEP_SKILLS = 1
+"""Step skills that are kept of one answer."""
+
 _MAX_ANSWER = 200_000
-_FENCE = re.compile(r"```[A-Za-z0-9_-]*\s*\n?(.*?)```", re.DOTALL)
+_MAX_SCANNED = 2_000_000
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 
 
@@ -46,6 +50,7 @@ class HindsightSkill:
         reason: Empty when valid, else a key of :data:`REASONS`.
         tokens: Length of the analyzer's answer in tokens, 0 if it was not written by a model.
         step_skills: Optional skills of single steps, keyed by 0-based step.
+        summary: What happened, where the answer says so; a training target of stage 1 and nothing else.
         origin: Where it comes from: ``own`` or the name of a control, with details.
     """
 
@@ -54,6 +59,7 @@ class HindsightSkill:
     tokens: int = 0
     step_skills: dict[int, str] = field(default_factory=dict)
     origin: str = "own"
+    summary: str = ""
 
     @property
     def valid(self) -> bool:
@@ -61,10 +67,19 @@ class HindsightSkill:
         return not self.reason
 
 
+def _fenced_blocks(text: str) -> list[str]:
+    """Return the contents of closed ``` blocks, without the language name after the fence."""
+    blocks = text.split("```")[1:-1:2]
+    return [re.sub(r"\A[A-Za-z0-9_-]{0,20}\s", "", block).strip() for block in blocks]
+
+
 def _balanced_objects(text: str) -> Iterator[str]:
-    """Yield every balanced ``{...}`` of the text, outermost first, ignoring braces inside strings."""
-    start = text.find("{")
-    while start >= 0:
+    """Yield every balanced ``{...}`` of the text, outermost first, ignoring braces inside strings.
+
+    Gives up after a fixed number of characters, so that thousands of open braces cost no time.
+    """
+    start, scanned = text.find("{"), 0
+    while start >= 0 and scanned < _MAX_SCANNED:
         depth, quoted, escaped, end = 0, False, False, -1
         for index in range(start, len(text)):
             char = text[index]
@@ -77,6 +92,7 @@ def _balanced_objects(text: str) -> Iterator[str]:
                 if depth == 0:
                     end = index
                     break
+        scanned += (end if end >= 0 else len(text)) - start
         if end >= 0:
             yield text[start : end + 1]
             start = text.find("{", end + 1)
@@ -109,7 +125,7 @@ def extract_object(answer: str) -> dict[str, Any] | None:
     balanced objects.
     """
     answer = answer[:_MAX_ANSWER]
-    whole = [match.strip() for match in _FENCE.findall(answer)] + [answer.strip()]
+    whole = [*_fenced_blocks(answer), answer.strip()]
     found: list[dict[str, Any]] = [value for value in map(_load, whole) if isinstance(value, dict)]
     if not any(SKILL_FIELD in value for value in found):
         pieces = list(_balanced_objects(answer))[:100]
@@ -162,13 +178,24 @@ def parse_json_skill(answer: str, min_words: int = 1) -> HindsightSkill:
     value = record[SKILL_FIELD]
     if not isinstance(value, str):
         return HindsightSkill(reason="not_a_string")
-    steps = record.get(STEP_SKILLS_FIELD)
-    step_skills = {}
-    if isinstance(steps, dict):
-        step_skills = {
-            int(key): text for key, text in steps.items() if str(key).isdigit() and isinstance(text, str) and text
-        }
-    return HindsightSkill(text=value.strip(), reason=check_skill(value, min_words), step_skills=step_skills)
+    summary = record.get(SUMMARY_FIELD)
+    return HindsightSkill(
+        text=value.strip(),
+        reason=check_skill(value, min_words),
+        step_skills=_step_skills(record.get(STEP_SKILLS_FIELD)),
+        summary=summary.strip() if isinstance(summary, str) else "",
+    )
+
+
+def _step_skills(value: Any) -> dict[int, str]:
+    """Return the first usable step skills of an answer by 0-based step."""
+    steps = value.items() if isinstance(value, dict) else ()
+    usable = {
+        int(str(key)): text.strip()
+        for key, text in steps
+        if re.fullmatch(r"[0-9]{1,4}", str(key)) and isinstance(text, str) and not check_skill(text)
+    }
+    return dict(list(usable.items())[:MAX_STEP_SKILLS])
 
 
 def parse_plain_skill(answer: str, min_words: int = 1) -> HindsightSkill:

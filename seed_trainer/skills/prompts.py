@@ -34,7 +34,7 @@ class Analyzer:
         request: Message text; for ``document`` with fields {focus}, {skeleton}, {episode}; for ``turn`` with {outcome}.
         focus: What the skill should hold, by outcome (``document`` only).
         skeleton: Shape of the answer (``document`` only).
-        answer: Format of a training answer around {skill} (and {summary}).
+        answer: Format of a training answer around {skill} (and {summary}, {steps}).
         parse: Reads an answer.
     """
 
@@ -102,7 +102,7 @@ ANALYZERS: dict[str, Analyzer] = {
         ),
         focus=_FOCUS,
         skeleton='{"episode_summary": "...", "episode_skill": "...", "step_skills": {"3": "..."}}',
-        answer='{{"episode_summary": {summary}, "episode_skill": {skill}, "step_skills": {{}}}}',
+        answer='{{"episode_summary": {summary}, "episode_skill": {skill}, "step_skills": {steps}}}',
         parse=parse_json_skill,
     ),
     "turn": Analyzer(
@@ -212,13 +212,19 @@ def turn_message(analyzer: Analyzer, outcome: Outcome) -> Message:
     return {"role": "user", "content": analyzer.request.format(outcome=outcome)}
 
 
-def training_answer(analyzer: Analyzer, skill: str, summary: str = "") -> str:
-    """Return the answer a stage-1 example should train, in the analyzer's own format."""
+def training_answer(analyzer: Analyzer, skill: HindsightSkill, summary: str) -> str:
+    """Return the answer a stage-1 example should train, in the analyzer's own format.
+
+    Args:
+        analyzer: The way of asking.
+        skill: A valid skill.
+        summary: What happened, for formats that ask for it.
+    """
     if analyzer.style == "turn":
-        return analyzer.answer.format(skill=skill)
-    return analyzer.answer.format(
-        skill=json.dumps(skill, ensure_ascii=False), summary=json.dumps(summary, ensure_ascii=False)
-    )
+        return analyzer.answer.format(skill=skill.text)
+    steps = {str(step): text for step, text in sorted(skill.step_skills.items())}
+    parts = {"skill": skill.text, "summary": summary, "steps": steps}
+    return analyzer.answer.format(**{name: json.dumps(part, ensure_ascii=False) for name, part in parts.items()})
 
 
 __all__ = [

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from seed_envs.registration import find_row, load_attribute
 from seed_envs.trajectory import Trajectory
+from seed_trainer.linelog import end_torn_line, read_records
 from seed_trainer.skills.parsing import REASONS, HindsightSkill
 from seed_trainer.skills.prompts import ANALYZERS, Analyzer, Message, document_messages, outcome_of
 from seed_trainer.stage1.endpoint import Answer, ChatEndpoint, EndpointError
@@ -71,9 +71,10 @@ class EndpointAnnotator:
         self.workers = workers
         self.analyzer = analyzer
         self._lock = threading.Lock()
-        self._kept: dict[tuple[int, int], Answer] = {}
+        self._refused = ""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._load()
+        end_torn_line(self.path)
+        self._kept = dict(self._read())
 
     def annotate(
         self, episodes: Sequence[Trajectory], progress: Callable[[], None] = lambda: None
@@ -81,20 +82,30 @@ class EndpointAnnotator:
         """Annotate episodes, asking only for what is not on disk yet.
 
         Returns:
-            Annotations in order (None where the endpoint failed for good), and the failures as text.
+            Annotations in order (None where the endpoint failed for good), and the failures as text. After a refusal
+            that every request would meet, such as a wrong key, nothing more is asked.
         """
         found: list[Annotation | None] = [None] * len(episodes)
-        failures = []
+        failures: dict[int, str] = {}
         name = f"endpoint:{self.endpoint.model}"
-        with ThreadPoolExecutor(self.workers) as workers:
-            waiting = {workers.submit(self._one, number, episode): number for number, episode in enumerate(episodes)}
+        workers = ThreadPoolExecutor(self.workers)
+        waiting = {workers.submit(self._one, number, episode): number for number, episode in enumerate(episodes)}
+        try:
             for future in as_completed(waiting):
+                number = waiting[future]
                 try:
-                    found[waiting[future]] = Annotation(future.result(), name)
+                    found[number] = Annotation(future.result(), name)
                 except EndpointError as error:
-                    failures.append(f"episode {waiting[future]}: {error}")
+                    failures[number] = str(error)
                 progress()
-        return found, sorted(failures)
+        finally:
+            workers.shutdown(cancel_futures=True)  # an interruption waits for answers under way, not for the rest
+        return found, [f"episode {number}: {failures[number]}" for number in sorted(failures)]
+
+    def spent(self) -> tuple[int, int]:
+        """Return prompt and answer tokens of every answer on disk, earlier sessions included."""
+        answers = [answer for _, answer in self._read(everything=True)]
+        return sum(answer.prompt_tokens for answer in answers), sum(answer.completion_tokens for answer in answers)
 
     def _one(self, number: int, episode: Trajectory) -> HindsightSkill:
         messages = document_messages(episode, self.analyzer, outcome_of(episode))
@@ -107,7 +118,13 @@ class EndpointAnnotator:
     def _ask(self, number: int, attempt: int, messages: list[Message]) -> tuple[HindsightSkill, Answer]:
         answer = self._kept.get((number, attempt))
         if answer is None:
-            answer = self.endpoint.ask(messages)
+            if self._refused:
+                raise EndpointError(f"not asked after a refusal that holds for every request: {self._refused}")
+            try:
+                answer = self.endpoint.ask(messages)
+            except EndpointError as error:
+                self._refused = str(error) if error.hopeless else self._refused
+                raise
             self._keep(number, attempt, answer)
         skill = self.analyzer.parse(answer.text, MIN_WORDS)
         skill.tokens, skill.origin = answer.completion_tokens, "endpoint"
@@ -116,21 +133,19 @@ class EndpointAnnotator:
         return skill, answer
 
     def _keep(self, number: int, attempt: int, answer: Answer) -> None:
-        record = {"number": number, "attempt": attempt, "answer": vars(answer)}
+        asked = {"model": self.endpoint.model, "analyzer": self.analyzer.name}
+        record = {**asked, "number": number, "attempt": attempt, "answer": vars(answer)}
         with self._lock:
             self._kept[number, attempt] = answer
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
-    def _load(self) -> None:
-        if not self.path.exists():
-            return
-        for line in self.path.read_text(encoding="utf-8").splitlines():
-            try:
-                record: dict[str, Any] = json.loads(line)
-            except json.JSONDecodeError:
-                continue  # torn by an interruption; the answer is asked for again
-            self._kept[record["number"], record["attempt"]] = Answer(**record["answer"])
+    def _read(self, everything: bool = False) -> Iterator[tuple[tuple[int, int], Answer]]:
+        """Yield the answers on disk to this way of asking; a line torn by an interruption is asked for again."""
+        asked = (self.endpoint.model, self.analyzer.name)
+        for record in read_records(self.path):
+            if everything or (record.get("model"), record.get("analyzer")) == asked:
+                yield (record["number"], record["attempt"]), Answer(**record["answer"])
 
 
 def _repair_request(skill: HindsightSkill, answer: Answer) -> Message:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,11 @@ from seed_envs.rollout import Policy, Reply, Request
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import Trajectory
 from seed_trainer.cli import UserError
+from seed_trainer.linelog import end_torn_line, read_records
 from seed_trainer.play import EpisodePlayer
 
 TRAJECTORIES_FILE = "trajectories.jsonl"
+COLLECTION_FILE = "collection.json"
 
 
 def oracle_policy(profile: Profile) -> Policy:
@@ -72,15 +74,32 @@ def model_policy(path: str, profile: Profile, decoding: Any, max_prompt_length: 
     return TokenPolicy(encoder, sampler, profile, layout, decoding, max_prompt_length)
 
 
-def read_trajectories(path: Path) -> Iterator[tuple[int, Trajectory]]:
-    """Yield number and trajectory of every finished episode of a file; a torn last line is ignored."""
+def claim(folder: Path, identity: Mapping[str, Any]) -> None:
+    """Note in the folder what is collected there, or check that it is the same as before.
+
+    Args:
+        folder: Folder of the collection, already there.
+        identity: Everything that decides which episodes are played, and how.
+
+    Raises:
+        UserError: If the folder holds another collection, naming what differs.
+    """
+    path = folder / COLLECTION_FILE
     if not path.exists():
+        path.write_text(json.dumps(dict(identity), indent=2) + "\n", encoding="utf-8")
         return
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError:
-            continue  # the line that was being written when the run was stopped
+    found = json.loads(path.read_text(encoding="utf-8"))
+    for name, value in identity.items():
+        if found.get(name) != value:
+            raise UserError(
+                f"{str(folder)!r} holds a collection with {name}={found.get(name)!r}, not {value!r}; choose another "
+                "--output_dir, or repeat the command that began it"
+            )
+
+
+def read_trajectories(path: Path) -> Iterator[tuple[int, Trajectory]]:
+    """Yield number and trajectory of every finished episode of a file; a torn line is ignored."""
+    for record in read_records(path):
         yield int(record["number"]), Trajectory.from_json(record["trajectory"])
 
 
@@ -110,6 +129,7 @@ def collect(
             raise UserError(f"{path} holds episodes of another collection; choose another --output_dir")
     missing = [number for number in range(len(tasks)) if number not in done]
     folder.mkdir(parents=True, exist_ok=True)
+    end_torn_line(path)
     with path.open("a", encoding="utf-8") as file:
 
         def finish(index: int, episode: Trajectory) -> None:

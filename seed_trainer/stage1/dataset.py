@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from seed_envs.profiles import Profile
 from seed_envs.trajectory import Trajectory
 from seed_trainer.cli import UserError
 from seed_trainer.skills.analyzer import analysis_messages
@@ -23,18 +22,18 @@ def examples(
     episodes: Sequence[Trajectory],
     annotations: Sequence[Annotation | None],
     analyzer: Analyzer,
-    profile: Profile,
     policy: str,
 ) -> Iterator[dict[str, Any]]:
     """Yield one record per accepted skill: ``prompt`` and ``completion`` messages, and where they come from."""
     for number, (episode, annotation) in enumerate(zip(episodes, annotations, strict=True)):
-        if annotation is None or not annotation.skill.valid:
+        if annotation is None or not annotation.skill.valid or not episode.steps:
             continue
         outcome = outcome_of(episode)
+        answer = training_answer(analyzer, annotation.skill, annotation.skill.summary or plain_summary(episode))
         yield {
             "schema_version": SCHEMA_VERSION,
-            "prompt": analysis_messages(episode, outcome, analyzer, profile),
-            "completion": [{"role": "assistant", "content": training_answer(analyzer, annotation.skill.text)}],
+            "prompt": analysis_messages(episode, outcome, analyzer),
+            "completion": [{"role": "assistant", "content": answer}],
             "number": number,
             "env_id": episode.env_id,
             "task_id": episode.task_id,
@@ -47,13 +46,22 @@ def examples(
         }
 
 
+def plain_summary(episode: Trajectory) -> str:
+    """Return one true sentence about an episode, for annotators that write no summary of their own."""
+    turns = f"{episode.num_steps} turn{'' if episode.num_steps == 1 else 's'}"
+    invalid = sum(not step.action_valid for step in episode.steps)
+    ended = "solved its task" if episode.success else f"did not solve its task ({episode.stop_reason.value})"
+    return f"The attempt {ended} in {turns}, {invalid or 'none'} of them invalid."
+
+
 def write_examples(path: Path, records: Iterator[dict[str, Any]]) -> int:
-    """Write records and return their number."""
-    count = 0
-    with path.open("w", encoding="utf-8") as file:
+    """Write records in place of what the file held, all or nothing, and return their number."""
+    count, fresh = 0, path.with_name(path.name + ".new")
+    with fresh.open("w", encoding="utf-8") as file:
         for record in records:
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
             count += 1
+    fresh.replace(path)
     return count
 
 
@@ -66,7 +74,9 @@ def read_examples(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         raise UserError(f"data={str(path)!r} does not exist; `seed-train data --output_dir DIR` writes DIR/{SFT_FILE}")
     records = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    # Only a line feed ends a line; other Unicode line separators may occur inside a message.
+    text = path.read_text(encoding="utf-8", errors="replace").strip()
+    for number, line in enumerate(text.split("\n") if text else [], start=1):
         try:
             record = json.loads(line)
             records.append({key: record[key] for key in ("prompt", "completion")})

@@ -7,9 +7,12 @@ redirects (a key must not travel to another host) and keeps nothing on disk; tha
 from __future__ import annotations
 
 import base64
+import http.client
 import io
 import json
+import math
 import random
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -22,16 +25,29 @@ MAX_RESPONSE_BYTES = 8_000_000
 RETRIED_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
+HOPELESS_STATUS = frozenset({401, 402, 403, 404})
+"""Refusals that no other request of the same run would escape: key, account, address or model name are wrong."""
+
+
 class EndpointError(RuntimeError):
-    """A request that failed for good; says what the server answered."""
+    """A request that failed for good; says what the server answered.
+
+    Attributes:
+        hopeless: Whether every further request would fail alike.
+    """
+
+    def __init__(self, message: str, hopeless: bool = False) -> None:
+        super().__init__(message)
+        self.hopeless = hopeless
 
 
 class _Retry(Exception):
-    """A failure worth another attempt, with the pause the server asked for."""
+    """A failure worth another attempt, with the pause the server asked for and the tokens it charged nevertheless."""
 
-    def __init__(self, reason: str, pause: float | None = None) -> None:
+    def __init__(self, reason: str, pause: float | None = None, tokens: tuple[int, int] = (0, 0)) -> None:
         super().__init__(reason)
         self.pause = pause
+        self.tokens = tokens
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -41,12 +57,23 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 @dataclass
 class Usage:
-    """Tokens and attempts, summed over requests."""
+    """Tokens and attempts, summed over requests of several threads."""
 
     requests: int = 0
     attempts: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def count(self, requests: int = 0, attempts: int = 0, tokens: tuple[int, int] = (0, 0)) -> None:
+        """Add to the sums."""
+        with self._lock:
+            self.requests += requests
+            self.attempts += attempts
+            self.prompt_tokens += tokens[0]
+            self.completion_tokens += tokens[1]
 
     def cost(self, price_in: float, price_out: float) -> float:
         """Return the cost for prices per million tokens."""
@@ -73,7 +100,7 @@ class ChatEndpoint:
         api_key: Sent as bearer token if not empty.
         temperature: Sampling temperature.
         max_tokens: Length limit of an answer.
-        timeout: Seconds for one attempt.
+        timeout: Seconds for one attempt, also if the server sends its answer in small pieces.
         attempts: Attempts per request.
         first_pause: Seconds before the second attempt; doubles from then on, with jitter, up to ``longest_pause``.
         longest_pause: Longest pause, also for ``Retry-After``.
@@ -106,19 +133,21 @@ class ChatEndpoint:
         Raises:
             EndpointError: If every attempt failed, or the server refused the request itself.
         """
-        self.usage.requests += 1
+        self.usage.count(requests=1)
         reason, asked = "", None
         for attempt in range(self.attempts):
             if attempt:
                 self.sleep(self._pause(attempt, asked))
-            self.usage.attempts += 1
             try:
                 answer = self._attempt(messages)
             except _Retry as error:
+                self.usage.count(attempts=1, tokens=error.tokens)
                 reason, asked = str(error), error.pause
                 continue
-            self.usage.prompt_tokens += answer.prompt_tokens
-            self.usage.completion_tokens += answer.completion_tokens
+            except EndpointError:
+                self.usage.count(attempts=1)
+                raise
+            self.usage.count(attempts=1, tokens=(answer.prompt_tokens, answer.completion_tokens))
             return answer
         raise EndpointError(f"{self.base_url}: gave up after {self.attempts} attempts; the last one: {reason}")
 
@@ -140,27 +169,50 @@ class ChatEndpoint:
         request = urllib.request.Request(url, json.dumps(body).encode(), headers)
         try:
             with self._opener.open(request, timeout=self.timeout) as response:
-                raw = response.read(MAX_RESPONSE_BYTES + 1)
+                raw = _read_all(response, time.monotonic() + self.timeout)
         except urllib.error.HTTPError as error:
-            detail = error.read(2000).decode(errors="replace")
+            detail = _detail(error)
             if error.code in RETRIED_STATUS:
                 raise _Retry(f"HTTP {error.code}: {detail}", _seconds(error.headers.get("Retry-After"))) from None
-            raise EndpointError(f"{url}: HTTP {error.code}: {detail}") from None
-        except (OSError, urllib.error.URLError, ValueError) as error:
-            # OSError covers refused, reset and timed-out connections; ValueError broken HTTP framing.
+            raise EndpointError(f"{url}: HTTP {error.code}: {detail}", error.code in HOPELESS_STATUS) from None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            # OSError covers refused, reset and timed-out connections; the others broken HTTP framing.
             raise _Retry(f"{type(error).__name__}: {error}") from None
-        except Exception as error:
-            if type(error).__module__ == "http.client":
-                raise _Retry(f"{type(error).__name__}: {error}") from None
-            raise
         return _read(raw)
 
 
-def _seconds(value: str | None) -> float | None:
+def _read_all(response: Any, deadline: float) -> bytes:
+    """Read a body piece by piece; the socket's own timeout starts anew with every piece."""
+    parts: list[bytes] = []
+    size = 0
+    while size <= MAX_RESPONSE_BYTES:
+        part = response.read1(65_536)
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+        if time.monotonic() > deadline:
+            raise TimeoutError("the answer was still arriving at the end of the time allowed")
+    if response.length:  # what the announced length still lacks
+        raise http.client.IncompleteRead(b"", response.length)
+    return b"".join(parts)
+
+
+def _detail(error: urllib.error.HTTPError) -> str:
     try:
-        return float(value) if value is not None else None
+        body: Any = error.fp
+        return str(body.read1(2000).decode(errors="replace"))  # one piece: a refusal may be slow, too
+    except (OSError, http.client.HTTPException, AttributeError):
+        return "(no readable body)"
+
+
+def _seconds(value: str | None) -> float | None:
+    """Return the pause of a ``Retry-After`` header in seconds; its other form, a date, is not read."""
+    try:
+        seconds = float(value) if value is not None else None
     except ValueError:
         return None
+    return seconds if seconds is not None and math.isfinite(seconds) and seconds >= 0 else None
 
 
 def _read(raw: bytes) -> Answer:
@@ -170,15 +222,20 @@ def _read(raw: bytes) -> Answer:
         record = json.loads(raw)
         choice = record["choices"][0]
         text = choice["message"]["content"]
-    except (ValueError, LookupError, TypeError) as error:
+        finish = str(choice.get("finish_reason") or "stop")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise _Retry(f"no chat completion in the answer ({type(error).__name__}): {raw[:200]!r}") from None
+    tokens = _tokens(record.get("usage"))
     if not isinstance(text, str):
-        raise _Retry(f"message content is {type(text).__name__}, expected text")
-    usage = record.get("usage") or {}
-    counts = [usage.get(name) or 0 for name in ("prompt_tokens", "completion_tokens")]
-    return Answer(
-        text, str(choice.get("finish_reason") or "stop"), *(int(c) if isinstance(c, int) else 0 for c in counts)
-    )
+        raise _Retry(f"message content is {type(text).__name__}, expected text", tokens=tokens)
+    return Answer(text, finish, *tokens)
+
+
+def _tokens(usage: Any) -> tuple[int, int]:
+    """Return prompt and answer tokens as the server counted them, 0 where it did not."""
+    counts = [usage.get(name) if isinstance(usage, dict) else 0 for name in ("prompt_tokens", "completion_tokens")]
+    known = [count if isinstance(count, int) and count >= 0 else 0 for count in counts]
+    return known[0], known[1]
 
 
 def _wire(message: dict[str, Any]) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class Actor:
         """Write a skill about each of this actor's own episodes, greedily."""
         options = SEEDOptions(max_skill_length=SKILL_TOKENS)
         analyzer = get_analyzer("turn", self.profile.style)
-        writer = SkillWriter(self.encoder, self.sampler, self.profile, "episode", analyzer, options)
+        writer = SkillWriter(self.encoder, self.sampler, "episode", analyzer, options)
         return writer.write(episodes, [outcome_of(episode) for episode in episodes])
 
     def close(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from typing import Any
 
 import numpy as np
@@ -61,6 +63,18 @@ def test_literal_parse_never_evaluates_code() -> None:
 def test_step_skills_are_read_by_number() -> None:
     skill = parse_json_skill('{"episode_skill": "a b", "step_skills": {"3": "open it", "x": "no", "4": 5}}')
     assert skill.step_skills == {3: "open it"}
+    odd = {"\u00b2": "superscript", "9" * 5000: "huge", "-1": "negative", "0": " ", "5": "look", "6": "second"}
+    skill = parse_json_skill(json.dumps({"episode_skill": "a b", "step_skills": odd}))
+    assert skill.valid and skill.step_skills == {5: "look"}, "one critical step, whatever a model writes"
+
+
+@pytest.mark.parametrize(
+    "answer", ["{" * 200_000, "```" + " " * 200_000, "```" + "a" * 200_000, '{"' * 100_000, "," * 200_000]
+)
+def test_hostile_answers_cost_no_time(answer: str) -> None:
+    started = time.process_time()
+    assert parse_json_skill(answer).reason == "not_json"
+    assert time.process_time() - started < 60, "quadratic parsing would take hours"
 
 
 def test_plain_skill_of_word_level_models() -> None:
@@ -120,7 +134,7 @@ def test_fault_is_an_unknown_outcome() -> None:
 def test_training_answer_is_read_back_by_its_own_analyzer(name: str) -> None:
     analyzer = ANALYZERS[name]
     awkward = 'Say "hello" {first},\nthen go.' if analyzer.style == "document" else "go to shelf 1"
-    skill = analyzer.parse(training_answer(analyzer, awkward, "sum"), 1)
+    skill = analyzer.parse(training_answer(analyzer, HindsightSkill(awkward), "sum"), 1)
     assert skill.valid and skill.text == awkward
 
 

@@ -18,6 +18,7 @@ from seed_envs.rollout import Reply, Request
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import Step, StopReason, Trajectory
 from seed_trainer.cli import UserError
+from seed_trainer.linelog import read_records
 from seed_trainer.play import EpisodePlayer
 from seed_trainer.sft import split_by_length
 from seed_trainer.skills.prompts import ANALYZERS
@@ -97,7 +98,7 @@ def server() -> Iterator[Server]:
 
 def endpoint(server: Server, **options: Any) -> tuple[ChatEndpoint, list[float]]:
     pauses: list[float] = []
-    return ChatEndpoint(server.url, "glm", timeout=1.0, sleep=pauses.append, **options), pauses
+    return ChatEndpoint(server.url, "glm", timeout=60.0, sleep=pauses.append, **options), pauses
 
 
 MESSAGES = [{"role": "user", "content": "hello"}]
@@ -123,7 +124,7 @@ def test_trouble_is_retried_and_the_answer_still_comes(
     client, pauses = endpoint(server, api_key="secret")
     answer = client.ask(MESSAGES)
     assert answer.text == SKILL and len(pauses) == 2 and client.usage.attempts == 3
-    assert (client.usage.prompt_tokens, client.usage.completion_tokens) == (10, 4)
+    assert (answer.prompt_tokens, answer.completion_tokens) == (10, 4)
     assert server.headers[0]["Authorization"] == "Bearer secret"
     assert server.bodies[0]["model"] == "glm" and server.bodies[0]["temperature"] == 0.0
 
@@ -143,12 +144,78 @@ def test_a_hanging_server_runs_into_the_timeout(server: Server) -> None:
     release = threading.Event()
 
     def hang(handler: BaseHTTPRequestHandler) -> None:
-        release.wait(20)
+        release.wait(60)
 
-    server.script = [hang, reply(200, completion(SKILL))]
-    client = ChatEndpoint(server.url, "glm", timeout=0.3, sleep=lambda seconds: None)
+    server.script = [hang]
+    client = ChatEndpoint(server.url, "glm", timeout=0.2, attempts=2, sleep=lambda seconds: None)
+    try:
+        with pytest.raises(EndpointError, match="gave up after 2 attempts.*imed"):
+            client.ask(MESSAGES)
+    finally:
+        release.set()
+
+
+def test_a_server_that_never_stops_sending_runs_into_the_timeout(server: Server) -> None:
+    """Every piece arrives in time, so the socket's own timeout never strikes."""
+
+    def drip(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", "1000000")
+        handler.end_headers()
+        pause = threading.Event()
+        try:
+            for _ in range(1_000_000):
+                handler.wfile.write(b" ")
+                handler.wfile.flush()
+                pause.wait(0.02)
+        except OSError:
+            pass  # the client has hung up
+
+    server.script = [drip]
+    client = ChatEndpoint(server.url, "glm", timeout=0.3, attempts=2, sleep=lambda seconds: None)
+    with pytest.raises(EndpointError, match="gave up after 2 attempts"):
+        client.ask(MESSAGES)
+
+
+@pytest.mark.parametrize("pause", ["nan", "-5", "inf", "Wed, 21 Oct 2015 07:28:00 GMT", ""])
+def test_odd_retry_after_is_ignored(server: Server, pause: str) -> None:
+    server.script = [reply(429, b"", Retry_After=pause), reply(200, completion(SKILL))]
+    client, pauses = endpoint(server)
     assert client.ask(MESSAGES).text == SKILL
-    release.set()
+    assert len(pauses) == 1 and 0 < pauses[0] < 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b'{"choices": [7]}',
+        b'{"choices": [{"message": "text"}]}',
+        b'{"choices": {"0": 1}}',
+        b"\xff\xfe\x00",
+        b"null",
+    ],
+)
+def test_garbage_is_retried_not_raised(server: Server, body: bytes) -> None:
+    server.script = [reply(200, body), reply(200, completion(SKILL))]
+    client, _ = endpoint(server)
+    assert client.ask(MESSAGES).text == SKILL
+
+
+def test_tokens_of_useless_answers_are_counted_too(server: Server) -> None:
+    server.script = [reply(200, completion(None)), reply(200, completion(SKILL))]
+    client, _ = endpoint(server)
+    client.ask(MESSAGES)
+    assert (client.usage.prompt_tokens, client.usage.completion_tokens) == (20, 8)
+
+
+def test_a_wrong_key_stops_the_whole_annotation(server: Server, tmp_path: Path) -> None:
+    server.script = [reply(401, b"bad key")]
+    client, _ = endpoint(server)
+    found, failures = annotators.EndpointAnnotator(client, tmp_path, 1).annotate([episode(n) for n in range(40)])
+    assert set(found) == {None} and len(failures) == 40
+    assert len(server.bodies) < 10, "the rest was not asked"
+    assert "bad key" in failures[0]
 
 
 def test_refused_requests_are_not_repeated(server: Server) -> None:
@@ -238,9 +305,23 @@ def test_no_answer_is_ever_asked_for_twice(server: Server, tmp_path: Path) -> No
         file.write('{"number": 5, "attem')  # torn by a crash
     server.script = [reply(200, completion(SKILL))]
     asked = len(server.bodies)
-    again, failures = annotators.EndpointAnnotator(client, tmp_path, 3).annotate(EPISODES)
-    assert not failures and all(item is not None and item.skill.valid for item in again)
-    assert len(server.bodies) - asked == 3
+    for more in (3, 0):  # what was asked for after the torn line is there the next time
+        annotator = annotators.EndpointAnnotator(client, tmp_path, 3)
+        again, failures = annotator.annotate(EPISODES)
+        assert not failures and all(item is not None and item.skill.valid for item in again)
+        assert len(server.bodies) - asked == more
+        asked = len(server.bodies)
+    assert annotator.spent() == (60, 24)
+
+
+def test_answers_of_another_model_or_format_are_not_taken_over(server: Server, tmp_path: Path) -> None:
+    server.script = [reply(200, completion(SKILL))]
+    client, _ = endpoint(server)
+    annotators.EndpointAnnotator(client, tmp_path, 1).annotate(EPISODES[:1])
+    client.model = "other"
+    annotators.EndpointAnnotator(client, tmp_path, 1).annotate(EPISODES[:1])
+    annotators.EndpointAnnotator(client, tmp_path, 1, ANALYZERS["json_steps"]).annotate(EPISODES[:1])
+    assert [body["model"] for body in server.bodies] == ["glm", "other", "other"]
 
 
 def counting_policy(played: list[str]) -> Any:
@@ -258,9 +339,11 @@ def test_collection_resumes_and_ignores_a_torn_line(tmp_path: Path) -> None:
     collect.collect(player, counting_policy(first), tasks[:5], tmp_path)
     with (tmp_path / "trajectories.jsonl").open("a") as file:
         file.write('{"number": 5, "traj')
-    (tmp_path / "trajectories.jsonl").write_text((tmp_path / "trajectories.jsonl").read_text() + "\n")
     second: list[str] = []
     episodes = collect.collect(player, counting_policy(second), tasks, tmp_path)
+    third: list[str] = []
+    collect.collect(player, counting_policy(third), tasks, tmp_path)
+    assert not third, "the first episode after the torn line is not lost"
     assert [item.task_id for item in episodes] == [task.task_id for task in tasks]
     assert {name.split("/")[0] for name in second} == {"blue", "gold"} and len(second) == 9
     with pytest.raises(UserError, match="another collection"):
@@ -278,13 +361,62 @@ def test_oracle_and_random_policies_and_the_training_file(tmp_path: Path) -> Non
     ]
     skills[1] = annotators.Annotation(annotators._checked(""), "rules:test")
     path = tmp_path / "sft.jsonl"
-    count = dataset.write_examples(path, dataset.examples(episodes, skills, ANALYZERS["turn"], GROWING, "oracle"))
+    count = dataset.write_examples(path, dataset.examples(episodes, skills, ANALYZERS["turn"], "oracle"))
     assert count == 3, "unusable skills are left out"
     record = json.loads(path.read_text().splitlines()[0])
     assert [message["content"] for message in record["prompt"]] == ["say red ", "red", "success"]
     assert record["completion"][0]["content"] == "say the word of the goal now"
     assert (record["annotator"], record["policy"], record["outcome"]) == ("rules:test", "oracle", "success")
     assert len(dataset.read_examples(path)) == 3
+    first = path.read_text()
+    again = collect.collect(player, collect.oracle_policy(GROWING), [TaskSpec(word) for word in WORDS], tmp_path)
+    dataset.write_examples(path, dataset.examples(again, skills, ANALYZERS["turn"], "oracle"))
+    assert path.read_text() == first, "episodes read back from disk give the same examples"
+
+
+def test_a_failure_while_writing_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "sft.jsonl"
+    dataset.write_examples(path, iter([{"a": 1}]))
+
+    def broken() -> Iterator[dict[str, Any]]:
+        yield {"a": 2}
+        raise RuntimeError("interrupted")
+
+    with pytest.raises(RuntimeError):
+        dataset.write_examples(path, broken())
+    assert path.read_text() == '{"a": 1}\n'
+
+
+def test_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
+    """Line separators of Unicode occur in what models write, and JSON leaves them as they are."""
+    odd = "one\u2028two\u0085three\x0cfour"
+    message = {"role": "user", "content": odd}
+    dataset.write_examples(tmp_path / "sft.jsonl", iter([{"prompt": [message], "completion": [message]}] * 2))
+    assert [record["prompt"][0]["content"] for record in dataset.read_examples(tmp_path / "sft.jsonl")] == [odd, odd]
+    assert [record["prompt"][0]["content"] for record in read_records(tmp_path / "sft.jsonl")] == [odd, odd]
+
+
+def test_summary_and_step_skills_of_an_annotator_reach_the_training_answer() -> None:
+    answer = json.dumps(
+        {"episode_summary": "it went well", "episode_skill": "look into the fridge first", "step_skills": {"0": "go"}}
+    )
+    skill = ANALYZERS["json_steps"].parse(answer, 5)
+    made = annotators.Annotation(skill, "endpoint:glm")
+    (record,) = dataset.examples(EPISODES[:1], [made], ANALYZERS["json_steps"], "oracle")
+    assert json.loads(record["completion"][0]["content"]) == json.loads(answer)
+    rules = annotators.Annotation(annotators._checked("look into the fridge first"), "rules:x")
+    (record,) = dataset.examples(EPISODES[1:2], [rules], ANALYZERS["json"], "oracle")
+    target = json.loads(record["completion"][0]["content"])
+    assert target["episode_summary"] == (
+        "The attempt did not solve its task (max_steps) in 1 turn, none of them invalid."
+    )
+
+
+def test_a_folder_holds_one_collection(tmp_path: Path) -> None:
+    collect.claim(tmp_path, {"policy": "oracle", "tasks": 3})
+    collect.claim(tmp_path, {"policy": "oracle", "tasks": 3})
+    with pytest.raises(UserError, match="holds a collection with policy='oracle', not 'random'"):
+        collect.claim(tmp_path, {"policy": "random", "tasks": 3})
 
 
 def test_over_long_examples_are_named_not_cut() -> None:
