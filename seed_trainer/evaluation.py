@@ -5,8 +5,6 @@ Only ``actor_skill=always`` (the starred methods) shows a library skill here. Sa
 
 from __future__ import annotations
 
-import json
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,21 +12,13 @@ from typing import Any
 
 from accelerate.utils import gather_object
 
+from seed_envs.intervals import wilson
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import Trajectory
 from seed_trainer.generation import Decoding
+from seed_trainer.linelog import read_records
 
 EVALUATIONS_FILE = "evaluations.jsonl"
-
-
-def wilson(successes: int, trials: int, z: float = 1.959963984540054) -> tuple[float, float]:
-    """Return the 95 % Wilson interval of a share; (0, 1) without trials."""
-    if trials == 0:
-        return 0.0, 1.0
-    share = successes / trials
-    centre = (share + z * z / (2 * trials)) / (1 + z * z / trials)
-    half = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials)) / (1 + z * z / trials)
-    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def panel_tasks(panel: Any, repeats: int) -> list[TaskSpec]:
@@ -90,11 +80,7 @@ def compact_record(episode: Trajectory) -> dict[str, Any]:
 
 def read_evaluations(folder: Path) -> list[tuple[int, dict[str, float]]]:
     """Return step and metrics of every evaluation a run has written."""
-    path = folder / EVALUATIONS_FILE
-    if not path.exists():
-        return []
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return [(int(line["step"]), summarise(line["episodes"])) for line in lines]
+    return [(int(line["step"]), summarise(line["episodes"])) for line in read_records(folder / EVALUATIONS_FILE)]
 
 
 def evaluate_panel(trainer: Any, panel: Any, prefix: str) -> dict[str, float]:
