@@ -64,11 +64,17 @@ def serve(env: gym.Env[Any, str], method: str, argument: Any) -> Any:
 
 
 def _checked(result: SlotResult) -> SlotResult:
-    """The result, unless a number would spoil every sum and record it enters."""
-    for name, number in (("reward", result.reward), ("score", result.info.get("score", 0.0))):
-        if not math.isfinite(number):
-            raise InvalidStep(f"the environment returned the {name} {number}; expected a finite number")
-    reason = result.info.get("stop_reason", "")
+    """The result, unless a value would spoil every sum and record it enters."""
+    info = result.info
+    if not math.isfinite(result.reward):
+        raise InvalidStep(f"the environment returned the reward {result.reward}; expected a finite number")
+    score = info.get("score", 0.0)
+    if not 0 <= score <= 1:
+        raise InvalidStep(f"the environment returned the score {score}; expected a number from 0 to 1")
+    for name in ("task_id", "task_type", "goal"):
+        if not isinstance(info.get(name, ""), str):
+            raise InvalidStep(f"the environment returned the {name} {info[name]!r}; expected text")
+    reason = info.get("stop_reason", "")
     if reason and reason not in _STOP_REASONS:
         raise InvalidStep(f"the environment returned the stop reason {reason!r}; expected one of {_STOP_REASONS}")
     return result
@@ -96,7 +102,11 @@ def describe(error: BaseException) -> EpisodeError:
     """An exception as data; one from another process is described as it was there."""
     if isinstance(error, WorkerFailed):
         return error.record
-    return EpisodeError(type(error).__name__, str(error), "".join(traceback.format_exception(error)))
+    try:
+        message = str(error)
+    except Exception as failure:
+        message = f"(its text cannot be made: {type(failure).__name__})"
+    return EpisodeError(type(error).__name__, message, "".join(traceback.format_exception(error)))
 
 
 class InlineSlot:
@@ -188,7 +198,7 @@ class EnvPool:
         def one(slot: int) -> SlotResult:
             try:
                 result: SlotResult = self._slots[slot].send(method, arguments[slot])
-            except Exception as error:  # the boundary where an environment's fault becomes a record
+            except (Exception, SystemExit) as error:  # the boundary where an environment's fault becomes a record
                 return SlotResult(error=describe(error))
             return result
 

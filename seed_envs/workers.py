@@ -130,7 +130,7 @@ def _work(connection: Connection, make_env: MakeEnv) -> None:
         try:
             env = env or make_env()
             reply = (True, serve(env, method, argument))
-        except Exception as error:  # reported to the parent, which raises it there
+        except (Exception, SystemExit) as error:  # reported to the parent, which raises it there
             reply = (False, describe(error))
         try:
             connection.send(reply)
