@@ -71,6 +71,9 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+#: Fields that an agent reports with each reply, and a record sums up.
+USAGE = ("prompt_tokens", "completion_tokens", "cost")
+
 _TEXT = _is_text, "a text"
 _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "index": _count(0),

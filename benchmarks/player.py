@@ -22,7 +22,7 @@ from seed_envs.trajectory import Trajectory
 from seed_envs.vector import EnvPool
 from seed_envs.wrappers import make_agent_env
 
-from .agents.base import Agent, Placement
+from .agents.base import Agent, Placement, vet_replies
 from .config import RunConfig
 from .plan import Planned
 from .records import FinishedEpisode, finish_episode
@@ -142,8 +142,8 @@ class Player:
     def _ask(self, requests: Sequence[Request]) -> Sequence[Reply]:
         """The agent's replies; an exception of the agent ends the episodes of this batch and no other."""
         try:
-            replies = self.agent.act(requests)
-        except Exception as error:
+            replies = vet_replies(self.agent.act(requests), len(requests))
+        except (Exception, SystemExit) as error:
             replies = [failed_reply(error) for _ in requests]
         if self._on_turn is not None:
             self._on_turn(requests, replies)

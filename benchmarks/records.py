@@ -26,6 +26,8 @@ from .plan import Planned
 
 SCHEMA_VERSION = 1
 _SPLIT = b', "transcript": {'
+#: Levels of nesting that are kept of a value that is not plain JSON.
+_DEEPEST = 60
 
 
 @dataclass
@@ -190,7 +192,7 @@ def encode_line(record: EpisodeRecord, transcript: dict[str, Any]) -> bytes:
     whole = {**vars(record), "transcript": transcript}
     try:
         return json.dumps(whole, allow_nan=False).encode()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return json.dumps(_plain(whole), allow_nan=False).encode()
 
 
@@ -322,12 +324,14 @@ def _parse_head(line: bytes, path: Path, number: int) -> EpisodeRecord:
     return record
 
 
-def _plain(value: Any) -> Any:
-    """Only what JSON holds: other objects become a note with their type, NaN and infinities become null."""
+def _plain(value: Any, room: int = _DEEPEST) -> Any:
+    """Only what JSON holds: other objects and what lies too deep become a note, NaN and infinities become null."""
+    if isinstance(value, (dict, list, tuple)) and room == 0:
+        return f"<{type(value).__name__}, nested too deeply>"
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _plain(item, room - 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_plain(item, room - 1) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, (str, int)):

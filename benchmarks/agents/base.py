@@ -13,11 +13,12 @@ from typing import Any, Protocol
 
 from seed_envs.errors import close_matches
 from seed_envs.profiles import Profile
-from seed_envs.rollout import Reply, Request
+from seed_envs.rollout import Reply, Request, failed_reply
 from seed_envs.trajectory import Trajectory
 
 from ..config import AgentSettings
 from ..errors import UnknownAgent
+from ..fields import USAGE, find_fault
 
 SkillFor = Callable[[Trajectory], str]
 
@@ -51,6 +52,35 @@ class Agent(Protocol):
 
     def close(self) -> None:
         """Release what the agent holds."""
+
+
+def vet_replies(replies: Sequence[Reply], expected: int) -> list[Reply]:
+    """Replies that can be sent and counted; one that cannot becomes a failed one, which ends its own episode.
+
+    Args:
+        replies: What an agent returned.
+        expected: How many it was asked for.
+
+    Raises:
+        ValueError: For another number of replies; nobody knows whose they are.
+    """
+    if len(replies) != expected:
+        raise ValueError(f"the agent returned {len(replies)} replies to {expected} requests")
+    return [_vet(reply) for reply in replies]
+
+
+def _vet(reply: Any) -> Reply:
+    if not isinstance(reply, Reply):
+        return failed_reply(TypeError(f"the agent returned {type(reply).__name__}; expected seed_envs.Reply"))
+    usage = reply.meta.get("usage") or {}
+    fault = ""
+    if not isinstance(reply.text, str):
+        fault = f"text: {type(reply.text).__name__}, expected str"
+    elif not isinstance(usage, Mapping):
+        fault = f"meta['usage']: {usage!r:.80}, expected a mapping"
+    elif found := find_fault({key: usage[key] for key in USAGE if key in usage}):
+        fault = f"meta['usage'], {found}"
+    return failed_reply(ValueError(f"the agent returned a reply with {fault}")) if fault else reply
 
 
 #: Kind of agent -> ``module:class`` inside this package; the class takes ``(settings, argument, profile)``.

@@ -61,7 +61,7 @@ class FunctionAgent:
     def _answer(self, request: Request) -> Reply:
         try:
             reply = self._function(request)
-        except Exception as error:  # becomes the record of this episode
+        except (Exception, SystemExit) as error:  # becomes the record of this episode
             return failed_reply(error)
         if isinstance(reply, Reply):
             return reply
