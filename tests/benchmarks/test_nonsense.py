@@ -27,10 +27,8 @@ def test_every_odd_answer_of_an_environment_costs_its_own_episode(tmp_path, work
     assert set(records) == set(TASKS)
     assert {task for task, record in records.items() if record.scored} == set(SCORED)
     errors = {task: record.error["type"] for task, record in records.items() if record.error}
-    assert {errors[task] for task in ("nan", "inf", "too_high", "score_nan", "score_text", "bored")} == {
-        "OutcomeInvalid"
-    }
-    assert "info['score']: 2.0, expected a number from 0 to 1" in records["too_high"].error["message"]
+    assert {errors[task] for task in ("nan", "inf", "too_high", "score_nan", "no_family", "bored")} == {"InvalidStep"}
+    assert "the score 2.0; expected a number from 0 to 1" in records["too_high"].error["message"]
     assert errors["exits"] == errors["exits_early"] == "SystemExit"
     assert errors["unspeakable"] == "Unspeakable"
     assert result.outcome == "incomplete" and result.summary["success"]["rate"] == 1.0

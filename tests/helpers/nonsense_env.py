@@ -19,7 +19,7 @@ __all__ = ["PROFILES"]
 REWARDS = {"nan": float("nan"), "inf": float("inf"), "none": None, "words": "much", "float32": np.float32(0.5)}
 SCORES = {"too_high": 2.0, "score_nan": float("nan"), "score_text": "1"}
 TEXTS = {"nothing": None, "bytes": b"abc", "number": 7, "surrogate": "a\ud800b\x00\u2028"}
-TASKS = (*REWARDS, *SCORES, *TEXTS, "bored", "exits", "exits_early", "unspeakable", "fine")
+TASKS = (*REWARDS, *SCORES, *TEXTS, "no_family", "bored", "exits", "exits_early", "unspeakable", "fine")
 SCORED = ("float32", "surrogate", "fine")
 
 
@@ -61,7 +61,8 @@ class Nonsense(SeedEnv):
 
     def _status(self):
         score = SCORES.get(self.kind, float(self.steps == 2))
-        return TaskStatus(self.kind, "Say yes.", self.steps == 2, score)
+        family = None if self.kind == "no_family" else self.kind
+        return TaskStatus(family, "Say yes.", self.steps == 2, score)
 
     def _admissible(self):
         return ("yes", "no")
