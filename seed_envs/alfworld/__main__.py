@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -19,9 +18,9 @@ from seed_envs.alfworld.generator import scene_builder
 from seed_envs.alfworld.library import OFFICIAL_SPLITS, open_library, open_source
 from seed_envs.alfworld.pddl import read_problem
 from seed_envs.alfworld.tasks import DOWNLOAD_COMMAND, SPLITS, TaskSource
+from seed_envs.command_line import Parser, run
 from seed_envs.data import cache_root
 from seed_envs.data import data_dir as find_data
-from seed_envs.errors import SeedEnvsError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,16 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 on success, 2 after a user error (its message goes to standard error).
     """
-    args = _parser().parse_args(arguments)
-    try:
-        args.run(args)
-        sys.stdout.flush()
-    except BrokenPipeError:  # The reader, such as ``head``, has seen enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (SeedEnvsError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return run(_parser(), arguments)
 
 
 def _count(text: str) -> int:
@@ -52,8 +42,8 @@ def _count(text: str) -> int:
     return number
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="python -m seed_envs.alfworld",
         description="Official ALFWorld games: fetch, import, list, demonstrate.",
         epilog="Without any of this the environment plays generated games.",

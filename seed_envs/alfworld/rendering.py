@@ -27,9 +27,14 @@ h1{font-size:20px;margin:0 0 4px}h2{font-size:14px;margin:22px 0 8px;color:#566}
 .place.here{border:2px solid #b4531a;padding:7px 9px}
 .r{margin:0 0 6px}.r:last-child{margin:0}.r b{font-weight:600}.door{font-size:12px;color:#677;margin-left:5px}
 .goal b{color:#1d4f91}.items{margin:2px 0 0 0;padding:0;list-style:none;font-size:13px;color:#334}
-.items .want{color:#1d4f91;font-weight:600}.items .none{color:#99a}.hidden li{opacity:.7}
+.items .want{color:#1d4f91;font-weight:600}.items .none{color:#6b7280}.hidden li{opacity:.75}
+.items .ghost{text-decoration:line-through}
 pre{background:#fff;border:1px solid #d3d8ce;border-radius:8px;padding:12px;white-space:pre-wrap;font-size:13px}
 """
+_LEGEND = (
+    "One box a place, outlined where the agent is; blue: what the goal names; "
+    "struck out: still listed here, but in hand."
+)
 
 
 def transcript(turns: Sequence[tuple[str, str]]) -> str:
@@ -65,7 +70,7 @@ def room_page(game: Game, state: State, turns: Sequence[tuple[str, str]]) -> str
     chips = "".join(
         f'<span class="{"met" if met else ""}">{escape(name.replace("_", " "))}</span>' for name, met in flags.items()
     )
-    held = _item(game, state, state.held) if state.held >= 0 else '<li class="none">nothing</li>'
+    held = _item(game, state, state.held, in_hand=True) if state.held >= 0 else '<li class="none">nothing</li>'
     places = "".join(_place(game, state, place) for place in range(len(game.place_names)) if game.at_place[place])
     middle = "" if game.at_place[state.place] else " The agent stands in the middle of the room."
     outcome = "won" if is_won(game, state) else "not yet won"
@@ -74,7 +79,7 @@ def room_page(game: Game, state: State, turns: Sequence[tuple[str, str]]) -> str
         f"<style>{_STYLE}</style></head><body><h1>{escape(game.sentence)}</h1>"
         f'<p class="meta">{escape(game.game_id)} · {outcome} · {len(turns) - 1} commands.{middle}</p>'
         f'<div class="bar"><i style="width:{round(100 * rate)}%"></i></div><div class="chips">{chips}</div>'
-        f'<h2>In hand</h2><ul class="items">{held}</ul><h2>Room (one box a place, outlined where the agent is)</h2>'
+        f'<h2>In hand</h2><ul class="items">{held}</ul><h2>Room</h2><p class="meta">{_LEGEND}</p>'
         f'<div class="room">{places}</div><h2>Transcript</h2><pre>{escape(transcript(turns))}</pre></body></html>'
     )
 
@@ -96,9 +101,10 @@ def _receptacle(game: Game, state: State, receptacle: int) -> str:
     return f'<div class="r{goal}"><b>{name}</b>{door}<ul class="items{hidden}">{items}</ul></div>'
 
 
-def _item(game: Game, state: State, item: int) -> str:
+def _item(game: Game, state: State, item: int, *, in_hand: bool = False) -> str:
     words = condition_words(state, item)
     if state.toggled >> item & 1:
         words = f"{words} on".strip()
-    wanted = ' class="want"' if (game.targets | game.lamps) >> item & 1 else ""
-    return f"<li{wanted}>{escape(game.objects[item])}{f' ({words})' if words else ''}</li>"
+    marks = ["want"] * ((game.targets | game.lamps) >> item & 1) + ["ghost"] * (item == state.held and not in_hand)
+    kind = f' class="{" ".join(marks)}"' if marks else ""
+    return f"<li{kind}>{escape(game.objects[item])}{f' ({words})' if words else ''}</li>"

@@ -16,11 +16,16 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from alfworld_quirk_room import quirk_game
 
 import seed_envs
+from seed_envs.alfworld.actions import Rules
+from seed_envs.alfworld.engine import Engine
 from seed_envs.alfworld.env import ALFWorldEnv
 from seed_envs.alfworld.generator import rooms
-from seed_envs.alfworld.goals import TASK_TYPES
+from seed_envs.alfworld.goals import TASK_TYPES, Goal
+from seed_envs.alfworld.quirks import Quirks
+from seed_envs.alfworld.rendering import room_page
 from seed_envs.alfworld.tasks import manifest, scene_of, type_of
 from seed_envs.base import MAX_ACTION_LENGTH
 from seed_envs.errors import (
@@ -407,6 +412,16 @@ def test_rendering_is_pure_and_self_contained() -> None:
     text.step("go to fridge 1")
     assert text.render().endswith("> go to fridge 1\nYou arrive at fridge 1. The fridge 1 is closed.")
     assert ALFWorldEnv().render() is None
+
+
+def test_the_map_marks_what_is_in_hand_but_still_listed() -> None:
+    for quirks, marked in (("faithful", 1), ("fixed", 0)):
+        engine = Engine(quirk_game(Goal("heat", "mug", "coffeemachine")), Rules(Quirks.resolve(quirks)))
+        for command in ("go to countertop 1", "take mug 2 from countertop 1"):
+            assert engine.act(command).valid
+        page = room_page(engine.game, engine.state, [("", engine.game.sentence)])
+        assert page.count('<li class="want ghost">mug 2</li>') == marked
+        assert page.count('<li class="want">mug 2</li>') == 1, "in hand"
 
 
 @pytest.mark.parametrize("mode", ["ansi", "html"])
