@@ -97,7 +97,7 @@ class PolicyError(SeedEnvsError, RuntimeError):
 
 
 def close_matches(value: object, known: Iterable[str], limit: int = 3) -> str:
-    """A ready sentence with the closest known names.
+    """A ready sentence with the closest known names, whatever their case.
 
     Args:
         value: What the user wrote.
@@ -107,7 +107,8 @@ def close_matches(value: object, known: Iterable[str], limit: int = 3) -> str:
     Returns:
         ``" Did you mean 'a' or 'b'?"``, or the empty string when nothing is close.
     """
-    found = difflib.get_close_matches(str(value), list(known), n=limit, cutoff=0.5)
+    names = {name.lower(): name for name in known}
+    found = [names[close] for close in difflib.get_close_matches(str(value).lower(), names, n=limit, cutoff=0.5)]
     return f" Did you mean {' or '.join(repr(name) for name in found)}?" if found else ""
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 import seed_envs
 from seed_envs.chat import split_observation
-from seed_envs.errors import SeedEnvsError
+from seed_envs.command_line import INCOMPLETE, Parser, add_version, run
 from seed_envs.registration import ENVIRONMENTS, find_row
 
 Player = Callable[[gym.Env[Any, str], dict[str, Any]], str | None]
@@ -22,19 +22,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Command line entry point.
 
     Returns:
-        0 after a finished episode, 1 when the player left, 2 for a wrong id, task or option.
+        0 after a finished episode, 1 when the player left, 2 for a wrong id, task or option, 130 when interrupted.
     """
-    args = _parser().parse_args(arguments)
-    try:
-        find_row(args.env)
-        return _play(args)
-    except (SeedEnvsError, gym.error.Error) as error:
-        print(f"seed-play: {error}", file=sys.stderr)
-        return 2
+    return run(_parser(), arguments, _play, user_errors=(gym.error.Error,))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="seed-play",
         description="Play an environment in the terminal.",
         epilog="examples:\n  seed-play seed/ALFWorld-v0\n  seed-play seed/Sokoban-v0 --player oracle --seed 7",
@@ -52,10 +46,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--task_id", help="play exactly this task")
     parser.add_argument("--split", help="draw the task from this split")
+    add_version(parser)
     return parser
 
 
 def _play(args: argparse.Namespace) -> int:
+    find_row(args.env)
     env = gym.make(args.env)
     options = {key: value for key in ("task_id", "split") if (value := getattr(args, key)) is not None}
     observation, info = env.reset(seed=args.seed, options=options)
@@ -67,7 +63,7 @@ def _play(args: argparse.Namespace) -> int:
         action = player(env, info)
         if action is None:
             env.close()
-            return 1
+            return INCOMPLETE
         observation, reward, terminated, truncated, info = env.step(action)
         total, ended = total + float(reward), terminated or truncated
         if not info["action_valid"]:

@@ -70,7 +70,9 @@ def find_row(env_id: str) -> EnvRow:
         if row.id == env_id:
             return row
     known = [row.id for row in ENVIRONMENTS]
-    raise UnknownEnvironment(f"environment {env_id!r} is unknown; known: {known}.{close_matches(env_id, known)}")
+    raise UnknownEnvironment(
+        f"environment {env_id!r} is unknown; known: {', '.join(known)}.{close_matches(env_id, known)}"
+    )
 
 
 def load_attribute(reference: str) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seed_envs.errors import SeedEnvsError
+from seed_envs.command_line import Parser, run
 from seed_envs.search_qa.collection import open_collection
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.knowledge.styles import SPLITS
@@ -103,9 +103,9 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topk", type=int, default=3, help="passages per query")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m seed_envs.search_qa", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
+def _parser() -> Parser:
+    parser = Parser(prog="python -m seed_envs.search_qa", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
     manifests = commands.add_parser("manifests", help="select the published questions of a generated world")
     manifests.add_argument("--size", choices=list(SIZES), default="default")
     manifests.add_argument("--seed", type=int, default=0)
@@ -131,12 +131,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit code."""
-    args = _parser().parse_args(arguments)
-    try:
-        return int(args.run(args))
-    except (SeedEnvsError, ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    return run(_parser(), arguments, user_errors=(ValueError,))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ A number of a trained model means little without them: a random policy solves a 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from seed_envs.command_line import Parser
 from seed_envs.intervals import wilson
 
 SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -69,9 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Prints the table."""
     import seed_envs
 
-    parser = argparse.ArgumentParser(
-        prog="python -m seed_envs.vision.baselines", description="Random and oracle scores."
-    )
+    parser = Parser(prog="python -m seed_envs.vision.baselines", description="Random and oracle scores.")
     parser.add_argument("--repeats", type=int, default=4, help="random episodes per task (default: 4)")
     arguments = parser.parse_args(argv)
     gym.register_envs(seed_envs)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seed_envs.errors import SeedEnvsError
+from seed_envs.command_line import Parser, run
 from seed_envs.webshop.modes import MODES, resolve_rules
 from seed_envs.webshop.store import ShopSpec, get_shop
 
@@ -103,14 +103,13 @@ def _baselines(arguments: argparse.Namespace) -> None:
         print(f"| {name} | {result.goals} | {100 * result.score:.1f} | {100 * result.success:.1f} % |")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m seed_envs.webshop", description=__doc__)
+def _parser() -> Parser:
+    parser = Parser(prog="python -m seed_envs.webshop", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     serve = commands.add_parser("serve", help="the shop as a web site, on this machine")
     _add_catalogue(serve)
     serve.add_argument("--host", default="127.0.0.1", help="address to bind (default: loopback)")
-    serve.add_argument("--port", type=int, default=3000)
+    serve.add_argument("--port", type=int, default=3000, help="port, or 0 for a free one (default: 3000)")
     serve.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="further accepted host name")
     serve.add_argument("--split", default="all", help="split that visitors' goals are drawn from")
     serve.add_argument("--choose-goal", action="store_true", help="let visitors name a goal id")
@@ -142,14 +141,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     baselines.add_argument("--split", default="all")
     baselines.add_argument("--max-steps", type=int, default=15)
     baselines.set_defaults(run=_baselines)
-    chosen = parser.parse_args(arguments)
-    try:
-        chosen.run(chosen)
-    except SeedEnvsError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command; returns the exit code."""
+    return run(_parser(), arguments)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from seed_envs.errors import SeedEnvsError
+from seed_envs.command_line import Parser, run
 
 
 def _gif(arguments: argparse.Namespace) -> None:
@@ -51,8 +51,8 @@ def _panels(arguments: argparse.Namespace) -> None:
             print(path.name)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m seed_envs.vision.ezpoints", description="Card games: pictures.")
+def _parser() -> Parser:
+    parser = Parser(prog="python -m seed_envs.vision.ezpoints", description="Card games: pictures.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     gif = commands.add_parser("gif", help="write a GIF of the oracle playing")
     gif.add_argument("--env", default="seed/EZPoints-v0", help="environment id (default: seed/EZPoints-v0)")
@@ -68,14 +68,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command; user errors become one line on standard error and exit code 2."""
-    arguments = _parser().parse_args(argv)
-    try:
-        arguments.run(arguments)
-    except (SeedEnvsError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    """Runs a command; returns the exit code."""
+    return run(_parser(), argv, user_errors=(ValueError,))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from seed_envs.errors import SeedEnvsError
+from seed_envs.command_line import Parser, run
 from seed_envs.vision.sokoban.generator import Difficulty
 
 
@@ -101,12 +101,10 @@ def _kind(arguments: argparse.Namespace) -> Difficulty:
     return Difficulty(arguments.size, arguments.size, arguments.boxes, arguments.min_steps, arguments.max_steps)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m seed_envs.vision.sokoban", description="Sokoban levels and pictures."
-    )
+def _parser() -> Parser:
+    parser = Parser(prog="python -m seed_envs.vision.sokoban", description="Sokoban levels and pictures.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    kind = argparse.ArgumentParser(add_help=False)
+    kind = Parser(add_help=False)
     kind.add_argument("--levels", default="retrograde", help="level source or path (default: retrograde)")
     kind.add_argument("--size", type=int, default=6, help="side of generated rooms (default: 6)")
     kind.add_argument("--boxes", type=int, default=1, help="boxes of generated levels (default: 1)")
@@ -134,14 +132,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command; user errors become one line on standard error and exit code 2."""
-    arguments = _parser().parse_args(argv)
-    try:
-        arguments.run(arguments)
-    except (SeedEnvsError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    """Runs a command; returns the exit code."""
+    return run(_parser(), argv, user_errors=(ValueError,))
 
 
 if __name__ == "__main__":

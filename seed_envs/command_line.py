@@ -1,0 +1,94 @@
+"""What every command line of this project has in common: one-line errors with close matches, exit codes, ``--version``.
+
+It knows no command. Exit codes: 0 done, 1 not complete, 2 a request that cannot be carried out, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from seed_envs import __version__
+from seed_envs.errors import SeedEnvsError, close_matches
+
+DONE, INCOMPLETE, REFUSED, INTERRUPTED = 0, 1, 2, 130
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that explains a wrong option or choice in one line instead of printing the usage.
+
+    Its sub-parsers are of the same class, and an unknown option is reported by the command that met it. Options cannot
+    be abbreviated, so that a new option never changes what an old command line means.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Takes what :class:`argparse.ArgumentParser` takes."""
+        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
+
+    def error(self, message: str) -> NoReturn:
+        """Leaves with exit code 2 and one line."""
+        stop = "" if message.endswith(("?", ".")) else "."
+        self.exit(REFUSED, f"{self.prog}: {message}{stop} See: {self.prog} --help\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parses and refuses what it does not know; the second value is always empty."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            known = [option for action in self._actions for option in action.option_strings if len(option) > 2]
+            hint = close_matches(unknown[0].split("=")[0], known) if unknown[0].startswith("-") else ""
+            self.error(f"unknown argument {unknown[0]!r}.{hint}")
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        choices = None if action.choices is None else list(action.choices)
+        if choices is not None and value not in choices:
+            listed = ", ".join(map(str, choices))
+            raise argparse.ArgumentError(action, f"{value!r} is not one of {listed}.{close_matches(value, choices)}")
+
+
+def add_version(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--version``."""
+    parser.add_argument("--version", action="version", version=f"{parser.prog} {__version__}")
+
+
+def run(
+    parser: argparse.ArgumentParser,
+    arguments: Sequence[str] | None,
+    command: Callable[[argparse.Namespace], int | None] | None = None,
+    user_errors: tuple[type[Exception], ...] = (),
+) -> int:
+    """Parses a command line and runs its command.
+
+    Args:
+        parser: Declares the options.
+        arguments: Command line without the program's name; None takes the process's.
+        command: What runs; None takes ``run`` from the parsed options, where sub-commands put theirs.
+        user_errors: Exceptions whose message is for the user, besides this package's errors and those of files.
+
+    Returns:
+        The command's exit code (None counts as 0), 2 after a user error, whose message is the only line on standard
+        error, and 130 after an interruption.
+    """
+    options = parser.parse_args(arguments)
+    for_the_user: tuple[type[Exception], ...] = (SeedEnvsError, *user_errors)
+    try:
+        code = (command or options.run)(options)
+        sys.stdout.flush()
+        return code or DONE
+    except for_the_user as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return REFUSED
+    except KeyboardInterrupt:
+        print(f"{parser.prog}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; without this the interpreter complains once more while it closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return INCOMPLETE
+    except OSError as error:
+        place = "" if error.filename is None else f": {str(error.filename)!r}"
+        print(f"{parser.prog}: {error.strerror or error}{place}", file=sys.stderr)
+        return REFUSED
