@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from seed_envs.intervals import wilson
 from seed_trainer.quickstart.results import Panel, pooled
 
 COLOURS = {"SEED": "#1b6ca8", "GRPO": "#c7681c"}
@@ -22,8 +23,7 @@ def draw(runs: dict[str, list[list[tuple[int, Panel]]]], before: Panel, steps_pe
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-
-    from seed_trainer.evaluation import wilson
+    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(7.2, 4.4), dpi=140, layout="constrained")
     FigureCanvasAgg(figure)
@@ -47,11 +47,12 @@ def draw(runs: dict[str, list[list[tuple[int, Panel]]]], before: Panel, steps_pe
             linewidth=2.2,
             marker=MARKERS.get(method, "o"),
             linestyle=DASHES.get(method),
-            label=f"{method} ({len(seeds)} seeds)",
+            label=f"{method} ({len(seeds)} seed{'s'[: len(seeds) > 1]})",
         )
     axes.set_xlabel("updates (rounds of 64 episodes)")
     axes.set_ylabel("success on the held-out panel, %")
     axes.set_ylim(0, 100)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.25)
     axes.legend(loc="upper left", frameon=False)
     title = "Mean over seeds with 95 % Wilson band; thin lines are single seeds (a demonstration, no evidence)"

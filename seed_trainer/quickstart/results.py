@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seed_envs.intervals import wilson
+from seed_trainer.linelog import read_records
+from seed_trainer.tables import table
+
 EVALUATIONS_FILE = "evaluations.jsonl"
-CAUTION = "Two seeds are a demonstration and no evidence: near-identical arms differ by as much from seed to seed."
+CAUTION = "a demonstration and no evidence: near-identical arms differ by as much from seed to seed."
+FEW = {1: "One seed is", 2: "Two seeds are", 3: "Three seeds are"}
 
 
 @dataclass(frozen=True)
@@ -40,9 +44,11 @@ def read_panels(folder: Path) -> list[tuple[int, Panel]]:
     Raises:
         FileNotFoundError: When the run was not evaluated.
     """
-    lines = (folder / EVALUATIONS_FILE).read_text(encoding="utf-8").splitlines()
-    records = [json.loads(line) for line in lines]
-    return sorted(((record["step"], _panel(record["episodes"])) for record in records), key=lambda pair: pair[0])
+    path = folder / EVALUATIONS_FILE
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing: this run was not evaluated")
+    panels = [(record["step"], _panel(record["episodes"])) for record in read_records(path)]
+    return sorted(panels, key=lambda pair: pair[0])
 
 
 def _panel(episodes: Sequence[dict[str, Any]]) -> Panel:
@@ -69,8 +75,6 @@ def results_table(before: Panel, runs: dict[str, list[list[tuple[int, Panel]]]])
     Returns:
         Markdown.
     """
-    from seed_trainer.dry_run import table
-
     rows = [_row("before", before)]
     first = [seed[0][1] for seeds in runs.values() for seed in seeds]
     rows.append(_row("after stage 1", pooled(first)))
@@ -82,8 +86,6 @@ def results_table(before: Panel, runs: dict[str, list[list[tuple[int, Panel]]]])
 
 
 def _row(name: str, panel: Panel) -> tuple[str, ...]:
-    from seed_trainer.evaluation import wilson
-
     low, high = wilson(panel.won, panel.played)
     interval = f"{low:.1%} to {high:.1%}"
     return name, f"{panel.success:.1%}", interval, f"{panel.mean_turns:.1f}", f"{panel.won}/{panel.played}"
@@ -98,4 +100,5 @@ def verdict(runs: dict[str, list[list[tuple[int, Panel]]]]) -> str:
     ends = {method: pooled([seed[-1][1] for seed in seeds]) for method, seeds in runs.items()}
     curve = ", ".join(f"{method} {value:.1%}" for method, value in means.items())
     last = ", ".join(f"{method} {panel.success:.1%}" for method, panel in ends.items())
-    return f"Mean of the curve: {curve}. At the end: {last}.\n{CAUTION}"
+    seeds = len(next(iter(runs.values())))
+    return f"Mean of the curve: {curve}. At the end: {last}.\n{FEW.get(seeds, f'{seeds} seeds are')} {CAUTION}"

@@ -1,42 +1,61 @@
-"""One held-out game played before and after training, with the skill each policy writes about its own attempt."""
+"""One held-out game before and after training, with the skill each policy writes about its own attempt.
+
+Chooses and lays out what :mod:`seed_trainer.quickstart.attempts` has played; plays nothing itself.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from seed_envs.alfworld.annotator import annotate_terse
-from seed_envs.trajectory import Trajectory
-from seed_trainer.tiny.actor import Actor
+ATTEMPTS_FILE = "attempts.json"
+COMMAND_WIDTH = 36
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One episode and what the policy wrote about it; ``reason`` says why it is no usable skill, if so."""
+    """One episode and what the policy wrote about it.
 
-    episode: Trajectory
+    Attributes:
+        task_id: The game.
+        goal: Its goal line.
+        success: Whether it was solved.
+        stop_reason: Why it ended.
+        exchanges: Every command with the answer to it.
+        skill: What the policy wrote.
+        reason: Why that is no usable skill; empty if it is one.
+        ruled: What the rules write about the same attempt.
+    """
+
+    task_id: str
+    goal: str
+    success: bool
+    stop_reason: str
+    exchanges: list[tuple[str, str]]
     skill: str
     reason: str
+    ruled: str
 
 
-def attempts(folder: Path | str, env_id: str, profile: str, tasks: Sequence[str], seed: int) -> list[Attempt]:
-    """Let a saved policy play tasks once, sampled as in training, and write about each attempt."""
-    actor = Actor.load(Path(folder), env_id, profile, seed)
-    try:
-        episodes = actor.play(tasks, 1.0)
-        skills = actor.write(episodes)
-    finally:
-        actor.close()
-    return [Attempt(e, s.text, s.reason) for e, s in zip(episodes, skills, strict=True)]
+def write_attempts(folder: Path, attempts: Sequence[Attempt]) -> None:
+    """Save attempts in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps([asdict(attempt) for attempt in attempts], indent=1, ensure_ascii=False)
+    (folder / ATTEMPTS_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def read_attempts(folder: Path) -> list[Attempt]:
+    """Load attempts from a folder."""
+    return [Attempt(**record) for record in json.loads((folder / ATTEMPTS_FILE).read_text(encoding="utf-8"))]
 
 
 def agreement(attempts: Sequence[Attempt]) -> tuple[int, int]:
     """How many skills are word for word what the rules would have written about the same attempt, out of how many."""
-    same = 0
-    for attempt in attempts:
-        ruled = annotate_terse(attempt.episode)
-        same += not attempt.reason and attempt.skill.split() == ruled.replace(",", " ").split()
+    same = sum(
+        not attempt.reason and attempt.skill.split() == attempt.ruled.replace(",", " ").split() for attempt in attempts
+    )
     return same, len(attempts)
 
 
@@ -45,17 +64,15 @@ def telling_pair(before: Sequence[Attempt], after: Sequence[Attempt]) -> int:
     turned = [
         index
         for index, (old, new) in enumerate(zip(before, after, strict=True))
-        if not old.episode.success and new.episode.success and not old.reason
+        if not old.success and new.success and not old.reason
     ]
-    return min(turned, key=lambda index: after[index].episode.num_steps) if turned else 0
+    return min(turned, key=lambda index: len(after[index].exchanges)) if turned else 0
 
 
 def show(title: str, attempt: Attempt) -> str:
     """An attempt as text: goal, commands with answers, outcome, skill."""
-    episode = attempt.episode
-    lines = [f"--- {title}: {episode.task_id} ---", episode.goal]
-    answers = [step.observation for step in episode.steps[1:]] + [episode.final_observation]
-    lines += [f"  > {step.action:<36} {answer}" for step, answer in zip(episode.steps, answers, strict=True)]
-    outcome = "solved" if episode.success else f"not solved ({episode.stop_reason.value})"
+    lines = [f"--- {title}: {attempt.task_id} ---", attempt.goal]
+    lines += [f"  > {command:<{COMMAND_WIDTH}} {answer}" for command, answer in attempt.exchanges]
+    outcome = "solved" if attempt.success else f"not solved ({attempt.stop_reason})"
     skill = attempt.skill if not attempt.reason else f"(unusable: {attempt.reason}) {attempt.skill}"
-    return "\n".join([*lines, f"  {outcome} after {episode.num_steps} turns", f"  skill: {skill}"])
+    return "\n".join([*lines, f"  {outcome} after {len(attempt.exchanges)} turns", f"  skill: {skill}"])

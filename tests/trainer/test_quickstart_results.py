@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seed_trainer.quickstart.results import CAUTION, Panel, pooled, read_panels, results_table, verdict
+from seed_trainer.quickstart.results import Panel, pooled, read_panels, results_table, verdict
 
 
 def write_run(folder: Path, rates: list[tuple[int, int, int]]) -> None:
@@ -44,7 +44,14 @@ def test_table_and_verdict_say_what_was_measured_also_when_equal(
     row = next(line for line in table.splitlines() if "after RL, SEED, all seeds" in line)
     assert "65.0%" in row and "58.2% to 71.3%" in row and "130/200" in row
     text = verdict(runs)
-    assert "SEED 65.0%, GRPO 65.0%" in text and CAUTION in text and "no evidence" in text
+    assert "SEED 65.0%, GRPO 65.0%" in text and "Two seeds are a demonstration and no evidence" in text
+    one = {method: seeds[:1] for method, seeds in runs.items()}
+    assert "One seed is a demonstration and no evidence" in verdict(one)
+
+
+def test_a_run_without_evaluations_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="was not evaluated"):
+        read_panels(tmp_path)
 
 
 def test_curves_are_drawn(runs: dict[str, list[list[tuple[int, Panel]]]], tmp_path: Path) -> None:
@@ -57,17 +64,3 @@ def test_curves_are_drawn(runs: dict[str, list[list[tuple[int, Panel]]]], tmp_pa
     with Image.open(tmp_path / "curves.png") as image:
         colours = image.convert("RGB").getcolors(10**6)
     assert image.size[0] > 800 and colours is not None and len(colours) > 50
-
-
-def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
-    from seed_trainer.cli import UserError
-    from seed_trainer.quickstart.cli import prepare
-
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").write_text("x")
-    with pytest.raises(UserError, match="not made by this command"):
-        prepare(tmp_path / "mine")
-    prepare(tmp_path / "new")
-    write_run(tmp_path / "new" / "seed-0", [(0, 1, 2)])
-    prepare(tmp_path / "new")
-    assert not (tmp_path / "new" / "seed-0").exists()

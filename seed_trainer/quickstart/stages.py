@@ -1,0 +1,154 @@
+"""The steps of the quick start: stage 1, stage 2 with every method and seed, and a last look at the policies.
+
+Every step is an ordinary command, printed before it runs, so each can be repeated alone.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from seed_trainer.quickstart.jobs import Job, run_jobs
+from seed_trainer.resolve import load_config
+
+MODEL = "builtin/alfworld-tiny"
+CONFIG = "quickstart"
+METHODS = {"SEED": "seed", "GRPO": "grpo"}
+POLICIES = ("before", "after stage 1", "after SEED")
+REPEATS = 8
+"""Episodes per task of stage 1."""
+TRANSCRIPT_TASKS = 48
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes of the demonstration.
+
+    Attributes:
+        folder: Where everything goes.
+        seeds: Runs per method.
+        rounds: Updates per run.
+        panel: Tasks of the held-out panel.
+        sft_tasks: Training tasks of stage 1.
+        workers: Processes at a time.
+        model: The base model.
+    """
+
+    folder: Path
+    seeds: int = 2
+    rounds: int = 20
+    panel: int = 120
+    sft_tasks: int = 48
+    workers: int = 2
+    model: str = MODEL
+
+    def run_folder(self, method: str, seed: int) -> Path:
+        """Folder of one RL run."""
+        return self.folder / f"{METHODS[method]}-{seed}"
+
+    def attempts_folder(self, policy: str) -> Path:
+        """Folder of the games that one of the policies played at the end."""
+        return self.folder / "attempts" / policy.replace(" ", "-")
+
+
+def stage_1(plan: Plan) -> None:
+    """Collect episodes of the base model with rule-written skills, and fine-tune on the skills; measure the base."""
+    data, sft = plan.folder / "stage1-data", plan.folder / "stage1"
+    say(f"Stage 1: {plan.model} plays {plan.sft_tasks} training tasks; rules write a skill about every episode.")
+    collect = Job(
+        "episodes",
+        (
+            "data",
+            *("--env_profile", "compact", "--split", "compact_train", "--tasks", str(plan.sft_tasks)),
+            *("--repeats", str(REPEATS), "--policy", plan.model, "--temperature", "1.0", "--max_turn_length", "10"),
+            *("--max_prompt_length", "1000", "--annotator", "rules_terse", "--output_dir", str(data)),
+        ),
+        data,
+    )
+    measure = Job(
+        "base on the panel",
+        (*_rl(plan, "vanilla", 0, plan.folder / "before"), "--model_name_or_path", plan.model),
+        plan.folder / "before",
+    )
+    _run([collect, measure], plan)
+    say("Then it learns to write them.")
+    tune = Job(
+        "skill SFT",
+        (
+            *("sft", "--config", f"{CONFIG}_sft", "--model_name_or_path", plan.model),
+            *("--data", str(data), "--output_dir", str(sft)),
+        ),
+        sft,
+        _sft_steps(plan.sft_tasks * REPEATS),
+    )
+    _run([tune], plan)
+
+
+def _sft_steps(examples: int) -> int:
+    """Optimiser steps of stage 1: batches of what is not held out, in every epoch."""
+    config = load_config(f"{CONFIG}_sft")
+    trained = examples - math.ceil(config["validation_share"] * examples)
+    return int(config["num_train_epochs"]) * math.ceil(trained / int(config["per_device_train_batch_size"]))
+
+
+def stage_2(plan: Plan) -> None:
+    """Train every method with every seed from the model of stage 1."""
+    steps = plan.rounds * steps_per_round()
+    names, seeds, updates = " and ".join(METHODS), _count(plan.seeds, "seed"), _count(plan.rounds, "update")
+    say(f"Stage 2: {names}, {seeds} each, {updates} of 64 episodes, equal in all else.")
+    jobs = [
+        Job(
+            f"{method}, seed {seed}",
+            (
+                *_rl(plan, METHODS[method], seed, plan.run_folder(method, seed)),
+                *("--model_name_or_path", str(plan.folder / "stage1")),
+            ),
+            plan.run_folder(method, seed),
+            steps,
+        )
+        for seed in range(plan.seeds)
+        for method in METHODS
+    ]
+    _run(jobs, plan)
+
+
+def _rl(plan: Plan, method: str, seed: int, folder: Path) -> tuple[str, ...]:
+    return (
+        *("rl", "--config", CONFIG, "--method", method, "--seed", str(seed), "--output_dir", str(folder)),
+        *("--rounds", str(plan.rounds), "--eval_tasks", str(plan.panel)),
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}"
+
+
+def say(text: str) -> None:
+    """Print a line about what comes next; progress goes to the error stream, results to the output."""
+    print(f"\n{text}", file=sys.stderr, flush=True)
+
+
+def _run(jobs: Sequence[Job], plan: Plan) -> None:
+    for job in jobs:
+        print(f"  {job.command}", file=sys.stderr, flush=True)
+    run_jobs(jobs, plan.workers)
+
+
+def steps_per_round() -> int:
+    """Optimiser steps of one update of the x-axis (a round)."""
+    return int(load_config(CONFIG)["steps_per_generation"])
+
+
+def play(plan: Plan) -> None:
+    """Let the policy before, between and after the stages play the same games and write about its attempts."""
+    say(f"Afterwards: three policies play the same {TRANSCRIPT_TASKS} games and write a skill about each attempt.")
+    models = (plan.model, str(plan.folder / "stage1"), str(plan.run_folder("SEED", 0)))
+    jobs = []
+    for name, model in zip(POLICIES, models, strict=True):
+        folder = plan.attempts_folder(name)
+        arguments = ("--model", model, "--tasks", str(TRANSCRIPT_TASKS), "--output_dir", str(folder))
+        jobs.append(Job(name, arguments, folder, module="seed_trainer.quickstart.attempts"))
+    _run(jobs, plan)
