@@ -52,7 +52,7 @@ def draw(runs: dict[str, list[list[tuple[int, Panel]]]], before: Panel, steps_pe
     axes.set_xlabel("updates (rounds of 64 episodes)")
     axes.set_ylabel("success on the held-out panel, %")
     axes.set_ylim(0, 100)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     axes.grid(alpha=0.25)
     axes.legend(loc="upper left", frameon=False)
     title = "Mean over seeds with 95 % Wilson band; thin lines are single seeds (a demonstration, no evidence)"
