@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seed_envs.errors import DataMissing, SeedEnvsError
+from seed_envs.command_line import COMPLETE, INCOMPLETE, Parser, run
+from seed_envs.errors import DataMissing
 
 from .config import AgentSettings, RunConfig
 from .markdown import percent, table, with_interval
@@ -36,15 +37,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 when everything was played, 1 when data was missing, 2 for a request that cannot be carried out.
     """
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.baselines", description=__doc__)
+    parser = Parser(prog="python -m benchmarks.baselines", description=__doc__)
     parser.add_argument("suites", nargs="*", help="names or families (default: every mini suite)")
     parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent / "results", metavar="DIR")
-    options = parser.parse_args(arguments)
-    try:
-        suites = choose_suites(options.suites)
-    except SeedEnvsError as error:
-        print(f"baselines: {error}", file=sys.stderr)
-        return 2
+    return run(parser, arguments, _play_all)
+
+
+def _play_all(options: argparse.Namespace) -> int:
+    suites = choose_suites(options.suites)
     options.out.mkdir(parents=True, exist_ok=True)
     missing = 0
     for suite in suites:
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             (options.out / name).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
             print(f"{suite.name} {agent}: {with_interval(record['success']['rate'], record['success']['interval'])}")
     (options.out / "README.md").write_text(results_markdown(options.out), encoding="utf-8")
-    return 1 if missing else 0
+    return INCOMPLETE if missing else COMPLETE
 
 
 def play(suite: Suite, agent: str, repeats: int) -> dict[str, Any]:

@@ -11,15 +11,13 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seed_envs.errors import SeedEnvsError
+from seed_envs.command_line import COMPLETE, INCOMPLETE, INTERRUPTED, Parser, add_version, run
 
 from .options import EXAMPLES, add_run_options, default_out, resolve, with_file
-
-COMPLETE, INCOMPLETE, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,37 +29,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    parser = build_parser()
-    options = parser.parse_args(arguments)
-    command: Callable[[argparse.Namespace], int] = options.command
     signal.signal(signal.SIGTERM, _as_interrupt)
-    try:
-        return command(options)
-    except SeedEnvsError as error:
-        print(f"seed-bench: {error}", file=sys.stderr)
-        return REFUSED
-    except KeyboardInterrupt:
-        print("seed-bench: interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
-        return INCOMPLETE
-    except OSError as error:
-        if error.filename is None:
-            raise
-        print(f"seed-bench: {error.strerror}: {str(error.filename)!r}", file=sys.stderr)
-        return REFUSED
+    return run(build_parser(), arguments)
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The whole command line."""
-    parser = argparse.ArgumentParser(
-        prog="seed-bench", description="Evaluate language agents on fixed lists of tasks, with intervals."
-    )
+    parser = Parser(prog="seed-bench", description="Evaluate language agents on fixed lists of tasks, with intervals.")
+    add_version(parser)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    run = _add(commands, "run", _run, "play a suite with an agent", EXAMPLES, argument_default=argparse.SUPPRESS)
-    add_run_options(run)
+    play = _add(commands, "run", _run, "play a suite with an agent", EXAMPLES, argument_default=argparse.SUPPRESS)
+    add_run_options(play)
 
     listing = _add(commands, "ls", _ls, "list suites and agents, or the runs in a folder", _LS_EXAMPLES)
     listing.add_argument("folder", nargs="?", type=Path, help="folder of runs (without it: suites and agents)")
@@ -90,17 +69,16 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add(commands: Any, name: str, command: Any, about: str, examples: str, **extra: Any) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
+def _add(commands: Any, name: str, command: Any, about: str, examples: str, **extra: Any) -> Parser:
+    parser: Parser = commands.add_parser(
         name,
         help=about,
         description=about[0].upper() + about[1:] + ".",
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
         **extra,
     )
-    parser.set_defaults(command=command, parser=parser)
+    parser.set_defaults(run=command, parser=parser)
     return parser
 
 
@@ -110,7 +88,7 @@ def _run(options: argparse.Namespace) -> int:
     from .progress import Progress
     from .runner import resume_run, start_run
 
-    given = {key: value for key, value in vars(options).items() if key not in ("command", "parser")}
+    given = {key: value for key, value in vars(options).items() if key not in ("run", "parser")}
     if "resume" in given:
         others = sorted(given.keys() - {"resume", "quiet"})
         if others:

@@ -1,6 +1,6 @@
 """What every command line of this project has in common: one-line errors with close matches, exit codes, ``--version``.
 
-It knows no command. Exit codes: 0 done, 1 not complete, 2 a request that cannot be carried out, 130 interrupted.
+It knows no command. Exit codes: 0 complete, 1 incomplete, 2 a request that cannot be carried out, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from seed_envs import __version__
 from seed_envs.errors import SeedEnvsError, close_matches
 
-DONE, INCOMPLETE, REFUSED, INTERRUPTED = 0, 1, 2, 130
+COMPLETE, INCOMPLETE, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
 
 class Parser(argparse.ArgumentParser):
@@ -77,7 +77,7 @@ def run(
     try:
         code = (command or options.run)(options)
         sys.stdout.flush()
-        return code or DONE
+        return code or COMPLETE
     except for_the_user as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return REFUSED

@@ -215,6 +215,15 @@ def test_flags_that_cannot_be_read_are_refused_by_the_parser(flag):
     assert left.value.code == 2
 
 
+def test_a_misspelt_command_or_flag_is_one_line_with_the_right_name(capsys):
+    for arguments, said in ((["rnu"], "Did you mean 'run'?"), (["run", "--suit", "x"], "Did you mean '--suite'")):
+        with pytest.raises(SystemExit) as left:
+            main(arguments)
+        complaint = capsys.readouterr().err
+        assert left.value.code == 2
+        assert complaint.startswith("seed-bench") and said in complaint and complaint.count("\n") == 1
+
+
 def test_help_is_grouped_and_ends_with_examples(capsys):
     with pytest.raises(SystemExit) as left:
         main(["run", "--help"])
