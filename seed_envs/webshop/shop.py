@@ -18,7 +18,7 @@ from seed_envs.webshop.catalogue import Product
 from seed_envs.webshop.goals import Goal
 from seed_envs.webshop.modes import Rules
 from seed_envs.webshop.pages import NO_HEADER, Body, Click, NodeKind, Page
-from seed_envs.webshop.reward import score_fixed, score_original
+from seed_envs.webshop.reward import Score, score_fixed, score_original
 from seed_envs.webshop.search import HITS, SearchEngine, TooManyWords, check_length
 from seed_envs.webshop.state import State, Verdict
 from seed_envs.webshop.tasks import TaskTable
@@ -93,8 +93,8 @@ class Shop:
         return self._sub_body(state.asin, state.sub)
 
     def _done_body(self, state: State) -> Body:
-        assert state.verdict is not None
-        score = state.verdict.fixed if self.rules.reward == "fixed" else state.verdict.original
+        score = self.score(state)
+        assert score is not None
         product = self.by_asin[state.asin]
         return bodies.done_body(product, dict(state.options), score.total, self.rules.done_page, self.rules.show_score)
 
@@ -225,6 +225,12 @@ class Shop:
         product, chosen = self.by_asin[state.asin], dict(state.options)
         verdict = Verdict(score_original(product, chosen, goal), score_fixed(product, chosen, goal))
         return Transition(state._replace(view="done", sub="", verdict=verdict))
+
+    def score(self, state: State) -> Score | None:
+        """The score of a purchase by the rules of this shop; None before it."""
+        if state.verdict is None:
+            return None
+        return state.verdict.fixed if self.rules.reward == "fixed" else state.verdict.original
 
     def clicks(self, state: State) -> Mapping[str, Click]:
         """What can be clicked in a state."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 from seed_envs.data import data_dir
-from seed_envs.errors import UnknownOption, close_matches
+from seed_envs.webshop.arguments import check_choice
 from seed_envs.webshop.catalogue import load_products
 from seed_envs.webshop.files import RawCatalogue, read_catalogue
 from seed_envs.webshop.goals import build_goals
@@ -93,9 +93,8 @@ def open_shop(spec: ShopSpec, raw: RawCatalogue, folder: Path | None = None) -> 
         folder: Folder whose noun side file may be used.
     """
     rng = Random(spec.seed)
-    rows = raw.rows if spec.reviews else [{k: v for k, v in row.items() if k != "reviews"} for row in raw.rows]
     limit = spec.num_products if spec.catalogue == "files" else None
-    products = load_products(rows, raw.entries, spec.rules, rng, limit)
+    products = load_products(raw.rows, raw.entries, spec.rules, rng, limit, spec.reviews)
     noun_source, products = with_nouns(products, folder, spec.nouns)
     goals = build_goals(products, raw.human if spec.human_goals else None, spec.rules, rng, spec.seed)
     engine = build_engine(spec.search_engine, products)
@@ -103,15 +102,11 @@ def open_shop(spec: ShopSpec, raw: RawCatalogue, folder: Path | None = None) -> 
 
 
 def _read(spec: ShopSpec) -> tuple[Path | None, RawCatalogue]:
+    check_choice("catalogue", spec.catalogue, ("generated", "files"))
     if spec.catalogue == "files":
         folder = data_dir("webshop", spec.folder, "WEBSHOP_DATA", "python -m seed_envs.webshop generate FOLDER")
         return folder, read_catalogue(folder, spec.human_goals)
-    if spec.catalogue == "generated":
-        from seed_envs.webshop.generator import generate
+    from seed_envs.webshop.generator import generate
 
-        size = DEFAULT_PRODUCTS if spec.num_products is None else spec.num_products
-        return None, generate(size, spec.catalogue_seed, hostile=spec.hostile)
-    known = ("generated", "files")
-    raise UnknownOption(
-        f"unknown catalogue {spec.catalogue!r}; expected one of {list(known)}.{close_matches(spec.catalogue, known)}"
-    )
+    size = DEFAULT_PRODUCTS if spec.num_products is None else spec.num_products
+    return None, generate(size, spec.catalogue_seed, hostile=spec.hostile)

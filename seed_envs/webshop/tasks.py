@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import SupportsIndex
 
-from seed_envs.errors import UnknownTask
+from seed_envs.errors import UnknownSplit, UnknownTask, close_matches
 from seed_envs.tasks import Manifest
 from seed_envs.webshop.goals import Goal
 
@@ -96,22 +98,34 @@ class TaskTable:
         Raises:
             UnknownTask: If the position does not exist.
         """
-        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(self._goals):
+        whole = isinstance(index, SupportsIndex) and not isinstance(index, bool)
+        if not whole or not 0 <= operator.index(index) < len(self._goals):
             raise UnknownTask(f"goal {index!r} does not exist; expected an integer from 0 to {len(self._goals) - 1}")
-        return self._goals[index]
+        return self._goals[operator.index(index)]
+
+    def _select(self, split: str) -> Sequence[Goal]:
+        if split not in SPLITS:
+            raise UnknownSplit(
+                f"split {split!r} is unknown; expected one of {list(SPLITS)}.{close_matches(split, SPLITS)}"
+            )
+        return SPLITS[split](self._goals)
 
     def manifest(self, split: str) -> Manifest:
-        """The ids of a split in listed order."""
+        """The ids of a split in listed order.
+
+        Raises:
+            UnknownSplit: With close matches.
+        """
         if split not in self._manifests:
-            ids = tuple(goal.task_id for goal in SPLITS[split](self._goals))
+            ids = tuple(goal.task_id for goal in self._select(split))
             self._manifests[split] = Manifest(f"webshop/{split}", ids)
         return self._manifests[split]
 
     def weights(self, split: str) -> tuple[float, ...]:
-        """Cumulative sampling weights of a split's goals."""
+        """Cumulative sampling weights of a split's goals, in listed order."""
         if split not in self._weighted:
             total, cumulative = 0.0, []
-            for goal in SPLITS[split](self._goals):
+            for goal in self._select(split):
                 total += goal.weight
                 cumulative.append(total)
             self._weighted[split] = tuple(cumulative)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import re
+import socket
 import threading
 import tracemalloc
 from pathlib import Path
@@ -130,6 +132,11 @@ def test_other_hosts_and_sites_are_refused(visitor: Visitor) -> None:
     for headers, code in [
         ({"Host": "evil.example"}, 403),
         ({"Host": "127.0.0.1.evil.example:80"}, 403),
+        ({"Host": "127.0.0.1:80,evil.example"}, 403),
+        ({"Host": "localhost evil.example"}, 403),
+        ({"Host": "[::1]evil.example"}, 403),
+        ({"Host": ""}, 403),
+        ({"Host": "LOCALHOST:5000"}, 200),
         ({"Host": "localhost:5000"}, 200),
         ({"Host": "[::1]:5000"}, 200),
         ({"Origin": "http://evil.example"}, 403),
@@ -236,6 +243,20 @@ def test_the_target_is_in_no_page_header_or_log_before_the_purchase(tmp_path: Pa
     assert checked > 200
 
 
+@pytest.mark.parametrize("mode", ["original", "fixed"])
+def test_the_log_holds_the_score_of_the_mode(tmp_path: Path, mode: str) -> None:
+    shop = open_shop(mode)
+    visitor = Visitor(shop, SiteOptions(choose_goal=True, log_dir=tmp_path))
+    goal = next(goal for goal in shop.goals if len(goal.options) == 2)
+    visitor.start(goal.task_id)
+    for kind, value in (("search", goal.product.title), ("click", goal.product.asin.lower()), ("click", "buy now")):
+        assert visitor.act(kind, value) == 303
+    (path,) = tmp_path.glob("*.jsonl")
+    score = json.loads(path.read_text().splitlines()[-1])["score"]
+    assert score == getattr(visitor.session.state.verdict, mode).total
+    assert f'data-reward="{score}"' in visitor.html()
+
+
 def test_log_and_review_after_the_purchase(tmp_path: Path) -> None:
     shop = open_shop()
     visitor = Visitor(shop, SiteOptions(choose_goal=True, review=True, log_dir=tmp_path))
@@ -306,6 +327,89 @@ def test_fuzzing_every_route_gives_no_server_error(visitor: Visitor) -> None:
         arguments: dict[str, Any] = {"data": fields} if kind is None else {"data": b"\xff{[", "content_type": kind}
         code = visitor.client.open(path, method=method, **arguments).status_code
         assert code < 500, (method, path, fields)
+
+
+def raw_answer(server: SiteServer, request: bytes) -> bytes:
+    """Everything a server sends back for raw bytes, until it closes the connection."""
+    answer = b""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=300) as connection:
+        # A server that has seen enough closes without reading the rest, which resets the connection.
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(request)
+            while piece := connection.recv(65536):
+                answer += piece
+    return answer
+
+
+def test_raw_requests_get_4xx_and_a_closed_connection(capfd: pytest.CaptureFixture[str]) -> None:
+    with SiteServer(create_app(open_shop()), patience=300.0) as server:
+        host = f"Host: 127.0.0.1:{server.port}\r\n".encode()
+        form = b"POST /start HTTP/1.1\r\n" + host + b"Content-Type: application/x-www-form-urlencoded\r\n"
+        requests = {
+            b"GET / HTTP/1.1\r\n\r\n": b"403",
+            b"GET / HTTP/1.1\r\n" + host + b"Host: evil.example\r\n\r\n": b"403",
+            b"GET http://evil.example/ HTTP/1.1\r\n" + host + b"\r\n": b"403",
+            b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n" + host + b"\r\n": b"414",
+            b"GET / HTTP/1.1\r\n" + host + b"X: " + b"a" * 70_000 + b"\r\n\r\n": b"431",
+            b"GET / HTTP/1.1\r\n" + host + b"X: a\r\n" * 300 + b"\r\n": b"431",
+            b"TRACE / HTTP/1.1\r\n" + host + b"\r\n": b"405",
+            form + b"Content-Length: 99999999999\r\n\r\na=b": b"413",
+            form + b"Transfer-Encoding: chunked\r\n\r\n3\r\na=b\r\n0\r\n\r\n": b"413",
+        }
+        for request, code in requests.items():
+            answer = raw_answer(server, request)
+            assert answer.split(b" ")[1] == code, request[:80]
+            assert answer.count(b"HTTP/1.1 ") == 1
+        # Nothing was smuggled behind a body: one request, one answer.
+        hidden = b"GET /healthz HTTP/1.1\r\n" + host + b"\r\n"
+        answer = raw_answer(server, form + b"Content-Length: 3\r\n\r\na=b" + hidden)
+        assert answer.startswith(b"HTTP/1.1 303") and answer.count(b"HTTP/1.1 ") == 1
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nHos",
+        b"POST /start HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+        b"Content-Length: 30\r\n\r\na=b",
+    ],
+)
+def test_a_client_that_stops_sending_is_given_up(start: bytes) -> None:
+    with SiteServer(create_app(open_shop()), patience=0.5) as server:
+        answer = raw_answer(server, start)
+    assert answer == b"" or answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 408"))
+
+
+def test_slow_clients_do_not_hold_up_others() -> None:
+    with SiteServer(create_app(open_shop())) as server:
+        slow = [socket.create_connection(("127.0.0.1", server.port), timeout=300) for _ in range(50)]
+        for connection in slow:
+            connection.sendall(b"POST /start HTTP/1.1\r\nHost: loc")
+        request = f"GET /healthz HTTP/1.1\r\nHost: localhost:{server.port}\r\n\r\n".encode()
+        assert raw_answer(server, request).startswith(b"HTTP/1.1 200")
+        for connection in slow:
+            connection.close()
+
+
+def test_addresses_that_cannot_be_served_are_explained() -> None:
+    app = create_app(open_shop())
+    with SiteServer(app) as server, pytest.raises(OSError, match=f"cannot serve at 127.0.0.1:{server.port}: "):
+        SiteServer(app, port=server.port)
+    with pytest.raises(OSError, match="ports go from 0"):
+        SiteServer(app, port=70_000)
+
+
+def test_the_search_field_keeps_the_words_and_empty_lists_say_so(visitor: Visitor) -> None:
+    visitor.start()
+    visitor.act("search", 'zzzz "<b>qqqq')
+    html = visitor.html()
+    assert 'value="zzzz &#34;&lt;b&gt;qqqq"' in html and 'data-label="No product was found.' in html
+    visitor.act("click", "next >")
+    assert 'data-label="There are no products on this page."' in visitor.html()
+    visitor.act("search", "unfriendly listing")
+    assert "No product was found" not in visitor.html()
 
 
 def test_a_hundred_sessions_at_once_over_http() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seed_envs.errors import require
+from seed_envs.errors import NoTaskMatches, require
 from seed_envs.webshop.actions import Command
 from seed_envs.webshop.pages import Node
 from seed_envs.webshop.shop import Shop
@@ -65,6 +65,9 @@ def create_app(shop: Shop, options: SiteOptions | None = None, store: SessionSto
 
     Raises:
         DependencyMissing: If Flask is not installed.
+        UnknownSplit: If the split of the options does not exist.
+        NoTaskMatches: If that split is empty.
+        OSError: If the log folder cannot be made.
     """
     require("flask", "webshop", "the WebShop site")
     from flask import Flask
@@ -75,7 +78,7 @@ def create_app(shop: Shop, options: SiteOptions | None = None, store: SessionSto
     app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters["exact"] = _exact
     app.jinja_env.filters["groups"] = option_groups
-    protect(app, LOOPBACK_HOSTS | frozenset(settings.extra_hosts), settings.max_body, settings.max_page)
+    protect(app, LOOPBACK_HOSTS | {name.lower() for name in settings.extra_hosts}, settings.max_body, settings.max_page)
     site = _Site(app, shop, settings, SessionStore() if store is None else store)
     app.extensions["webshop"] = site
     app.add_url_rule("/", "start_page", site.start_page)
@@ -127,6 +130,10 @@ class _Site:
         self.app, self.shop, self.options, self.store = app, shop, options, store
         self._random = random.SystemRandom() if options.seed is None else random.Random(options.seed)
         self._tasks = shop.tasks.manifest(options.split)
+        if not self._tasks:
+            raise NoTaskMatches(f"split {options.split!r} has no goal among the {len(shop.goals)} of this catalogue")
+        if options.log_dir is not None:
+            options.log_dir.mkdir(parents=True, exist_ok=True)
 
     # -- pages -----------------------------------------------------------------------------------------------------
 
@@ -157,19 +164,13 @@ class _Site:
 
         session = self._session(sid)
         page = self.shop.page(session.state, session.goal)
-        product = self.shop.by_asin.get(session.state.asin)
-        details = None
-        if session.state.verdict is not None:
-            verdict = session.state.verdict
-            score = verdict.fixed if self.shop.rules.reward == "fixed" else verdict.original
-            details = (score, score.details())
+        score = self.shop.score(session.state)
         return render_template(
             "page.html",
             page=page,
             session=session,
             options=self.options,
-            product=product,
-            details=details,
+            score=score,
             search_bar=page.has_search_bar or (self.shop.rules.search_anywhere and page.kind != "done"),
         )
 
@@ -179,7 +180,13 @@ class _Site:
         session = self._session(sid)
         if session.state.verdict is None:
             abort(404, "There is nothing to review before the purchase.")
-        return render_template("review.html", session=session, goal=session.goal, verdict=session.state.verdict)
+        return render_template(
+            "review.html",
+            session=session,
+            goal=session.goal,
+            verdict=session.state.verdict,
+            bought=self.shop.by_asin[session.state.asin],
+        )
 
     # -- actions ---------------------------------------------------------------------------------------------------
 
@@ -227,9 +234,9 @@ class _Site:
         if folder is None or not _LOG_NAME.fullmatch(session.sid):
             return
         entry: dict[str, Any] = {"step": session.step, "kind": kind, "value": value, "page": session.state.view}
-        if session.state.verdict is not None:
-            entry["score"] = session.state.verdict.original.total
-        folder.mkdir(parents=True, exist_ok=True)
+        score = self.shop.score(session.state)
+        if score is not None:
+            entry["score"] = score.total
         with (folder / f"{session.sid}.jsonl").open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(entry) + "\n")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ CONTENT_POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 _HEADERS = {
     "Content-Security-Policy": CONTENT_POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -23,10 +25,13 @@ _HEADERS = {
 
 
 def host_name(host: str) -> str:
-    """A Host header without its port."""
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0]
+    """A Host header without its port; empty if it is anything but one name and at most a port.
+
+    >>> host_name("localhost:3000"), host_name("[::1]:3000"), host_name("localhost,evil.example")
+    ('localhost', '[::1]', '')
+    """
+    match = _HOST.fullmatch(host)
+    return match.group(1).lower() if match else ""
 
 
 def _same_site(headers: Headers) -> bool:

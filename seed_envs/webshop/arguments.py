@@ -1,0 +1,41 @@
+"""Checks of constructor arguments: whole numbers and names from a list, with errors that say what was expected."""
+
+from __future__ import annotations
+
+import operator
+from typing import SupportsIndex
+
+from seed_envs.errors import UnknownOption, close_matches
+
+
+def check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
+    """Refuses a value that is not in a list.
+
+    Raises:
+        UnknownOption: With close matches.
+    """
+    if value not in known:
+        raise UnknownOption(f"{name}={value!r} is unknown; expected one of {list(known)}.{close_matches(value, known)}")
+
+
+def whole_number(name: str, value: SupportsIndex, least: int | None = None) -> int:
+    """A whole number as a plain ``int``; NumPy's integers are welcome, booleans and floats are not.
+
+    Args:
+        name: The argument, for the error.
+        value: What was passed.
+        least: Smallest accepted value, if there is one.
+
+    Raises:
+        UnknownOption: If it is no whole number, or too small.
+    """
+    bound = "" if least is None else f" from {least} up"
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise UnknownOption(f"{name}={value!r}: expected a whole number{bound}") from None
+    if least is not None and number < least:
+        raise UnknownOption(f"{name}={number}: expected a whole number{bound}")
+    return number
