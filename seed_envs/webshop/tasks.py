@@ -98,10 +98,10 @@ class TaskTable:
         Raises:
             UnknownTask: If the position does not exist.
         """
-        whole = isinstance(index, SupportsIndex) and not isinstance(index, bool)
-        if not whole or not 0 <= operator.index(index) < len(self._goals):
+        position = operator.index(index) if isinstance(index, SupportsIndex) and not isinstance(index, bool) else -1
+        if not 0 <= position < len(self._goals):
             raise UnknownTask(f"goal {index!r} does not exist; expected an integer from 0 to {len(self._goals) - 1}")
-        return self._goals[operator.index(index)]
+        return self._goals[position]
 
     def _select(self, split: str) -> Sequence[Goal]:
         if split not in SPLITS:

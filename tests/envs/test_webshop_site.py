@@ -332,12 +332,12 @@ def test_fuzzing_every_route_gives_no_server_error(visitor: Visitor) -> None:
 def raw_answer(server: SiteServer, request: bytes) -> bytes:
     """Everything a server sends back for raw bytes, until it closes the connection."""
     answer = b""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=300) as connection:
-        # A server that has seen enough closes without reading the rest, which resets the connection.
-        with contextlib.suppress(ConnectionError):
-            connection.sendall(request)
-            while piece := connection.recv(65536):
-                answer += piece
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=300)
+    # A server that has seen enough closes without reading the rest, which resets the connection.
+    with connection, contextlib.suppress(ConnectionError):
+        connection.sendall(request)
+        while piece := connection.recv(65536):
+            answer += piece
     return answer
 
 
