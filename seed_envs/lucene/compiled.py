@@ -1,4 +1,4 @@
-"""The compiled inner loop of a search. Importing this module imports numba, so only `kernels` does, when asked.
+"""The compiled inner loop of searches. Importing this module imports numba, so only `kernels` does, when asked.
 
 Terms are taken in order of the most they can add. As soon as the terms that are left cannot lift an unseen passage
 into the best k, they are looked up for the passages seen so far only (the MaxScore idea). Sums of float32 term scores
@@ -139,7 +139,7 @@ def _merge(
 
 
 @njit(nogil=True, cache=True)
-def search(
+def _search(
     documents: Any, frequencies: Any, impacts: Any, codes: Any, norms: Any,
     starts: Any, stops: Any, weights: Any, counts: Any, bounds: Any,
     accumulator: Any, seen: Any, sums: Any, best_documents: Any, best_scores: Any,
@@ -228,3 +228,26 @@ def _scan(size: int, accumulator: Any, best_documents: Any, best_scores: Any) ->
                         found = _insert(score, document, found, best_documents, best_scores)
         accumulator[start:stop] = 0.0
     return found
+
+
+@njit(nogil=True, cache=True)
+def search_batch(
+    documents: Any, frequencies: Any, impacts: Any, codes: Any, norms: Any, offsets: Any, idf: Any, bounds: Any,
+    numbers: Any, counts: Any, ends: Any,
+    accumulator: Any, seen: Any, sums: Any, best_documents: Any, best_scores: Any, found: Any,
+) -> None:  # fmt: skip
+    """Searches for each query; fills its row of the outputs and says in `found` how many hits it has."""
+    begin = 0
+    for query in range(ends.shape[0]):
+        end = ends[query]
+        found[query] = 0
+        if end > begin:
+            terms = numbers[begin:end]
+            repeats = counts[begin:end]
+            found[query] = _search(
+                documents, frequencies, impacts, codes, norms,
+                offsets[terms], offsets[terms + 1], idf[terms] * repeats.astype(np.float32), repeats,
+                bounds[terms] * repeats,
+                accumulator, seen, sums, best_documents[query], best_scores[query],
+            )  # fmt: skip
+        begin = end

@@ -6,7 +6,6 @@ see `builder` for collections that are built in pieces.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from seed_envs.errors import DataInvalid
 from seed_envs.lucene.analyzer import ANALYZER_ID, analyze
-from seed_envs.lucene.kernels import Postings, QueryTerms, choose_kernel
+from seed_envs.lucene.kernels import Postings, Queries, choose_kernel
 from seed_envs.lucene.scoring import inverse_document_frequencies, inverse_norms
 from seed_envs.lucene.storage import Arrays, map_arrays, read_manifest, write_arrays
 from seed_envs.lucene.vocabulary import Vocabulary
@@ -44,19 +43,20 @@ class BM25Index:
         self.fingerprint = fingerprint
         self.kernel_name, self._kernel = choose_kernel(kernel, len(self))
         self._vocabulary = Vocabulary(arrays["term_bytes"], arrays["term_offsets"])
-        self._offsets = arrays["posting_offsets"]
-        norms = inverse_norms(self.meta["average_length"], self.meta["k1"], self.meta["b"])
-        self._idf = inverse_document_frequencies(np.diff(self._offsets), self.meta["n_with_tokens"])
+        offsets = np.asarray(arrays["posting_offsets"], dtype=np.int64)
         self._postings = Postings(
             np.asarray(arrays["documents"]),
             np.asarray(arrays["frequencies"]),
             np.asarray(arrays["impacts"]),
             np.asarray(arrays["length_codes"]),
-            norms,
+            inverse_norms(self.meta["average_length"], self.meta["k1"], self.meta["b"]),
+            offsets,
+            inverse_document_frequencies(np.diff(offsets), self.meta["n_with_tokens"]),
+            np.zeros(len(self._vocabulary), dtype=np.float64),
         )
         self._positions = arrays["positions"]
         self._id_bytes, self._id_offsets = arrays["id_bytes"], arrays["id_offsets"]
-        self._slots: dict[str, tuple[int, int, float, float]] = {}
+        self._numbers: dict[str, int] = {}
 
     @classmethod
     def build(
@@ -147,36 +147,51 @@ class BM25Index:
 
     def search_terms(self, terms: Sequence[str], k: int) -> list[PositionHit]:
         """As `search`, for analysed terms, giving insertion positions instead of ids."""
+        return self.search_batch([terms], k)[0]
+
+    def search_batch(self, queries: Sequence[Sequence[str]], k: int) -> list[list[PositionHit]]:
+        """As `search_terms` for several queries, which is faster than one after the other.
+
+        Args:
+            queries: analysed terms of each query.
+            k: how many hits at most, >= 1.
+
+        Raises:
+            ValueError: k < 1.
+        """
         if k < 1:
             raise ValueError(f"k: expected at least 1, got {k}")
-        slots = []
-        for term, count in Counter(terms).items():
-            start, stop, idf, most = self._slots.get(term) or self._slot(term)
-            if stop > start:
-                slots.append((start, stop, idf * count, count, most * count))
-        if not slots:
-            return []
-        starts, stops, weights, counts, bounds = zip(*slots, strict=True)
-        query = QueryTerms(
-            np.array(starts, dtype=np.int64),
-            np.array(stops, dtype=np.int64),
-            np.array(weights, dtype=np.float32),
-            np.array(counts, dtype=np.int64),
-            np.array(bounds, dtype=np.float64),
-        )
-        documents, scores = self._kernel(self._postings, query, k)
-        return list(zip(self._positions[documents].tolist(), scores.tolist(), strict=True))
+        terms: list[int] = []
+        counts: list[int] = []
+        ends: list[int] = []
+        known = self._numbers
+        for query in queries:
+            occurrences: dict[int, int] = {}
+            for term in query:
+                number = known[term] if term in known else self._number(term)
+                occurrences[number] = occurrences.get(number, 0) + 1
+            occurrences.pop(-1, None)
+            terms += occurrences
+            counts += occurrences.values()
+            ends.append(len(terms))
+        if not terms:
+            return [[] for _ in queries]
+        batch = Queries(np.array(terms, np.int64), np.array(counts, np.int64), np.array(ends, np.int64))
+        best = self._kernel(self._postings, batch, k)
+        position = self._positions.item
+        rows = zip(best.documents.tolist(), best.scores.tolist(), best.found.tolist(), strict=True)
+        return [[(position(documents[i]), scores[i]) for i in range(found)] for documents, scores, found in rows]
 
-    def _slot(self, term: str) -> tuple[int, int, float, float]:
-        """Where a term's postings are, its idf, and the most it can add to a passage's score."""
+    def _number(self, term: str) -> int:
+        """The number of a term, -1 for one that no passage has; sets its bound, the most it can add to a score."""
         number = self._vocabulary.find(term)
-        slot = (0, 0, 0.0, 0.0)
         if number >= 0:
-            start, stop = int(self._offsets[number]), int(self._offsets[number + 1])
-            slot = start, stop, float(self._idf[number]), float(self._postings.impacts[start:stop].max())
-        if len(self._slots) < 1 << 18:
-            self._slots[term] = slot
-        return slot
+            postings = self._postings
+            start, stop = postings.offsets[number], postings.offsets[number + 1]
+            postings.bounds[number] = postings.impacts[start:stop].max()
+        if len(self._numbers) < 1 << 18:
+            self._numbers[term] = number
+        return number
 
 
 def impacts_of(

@@ -1,8 +1,8 @@
 """Score and pick: the inner loop of a BM25 search, compiled (numba) or in NumPy, with equal results to the bit.
 
-A kernel gets, per distinct query term, the slice of its postings, its weight, and whether the stored impacts can be
-used (`impact * count` is exact only when the count is a power of two). Term scores are summed in double and cast once
-to float32; equal scores rank by passage number. Kernels know neither text nor ids.
+A kernel gets the distinct terms of each query by number, and how often each occurs in it. Stored impacts are used where
+`impact * count` is exact, that is for counts that are powers of two. Term scores are summed in double and cast once to
+float32; equal scores rank by passage number. Kernels know neither text nor ids.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ class Postings(NamedTuple):
         impacts: float32 score of each posting at query count 1.
         length_codes: one code per passage, uint8.
         inverse_norms: float32, one per length code.
+        offsets: where the postings of each term begin, with the total at the end, int64.
+        idf: float32, one per term.
+        bounds: the most one occurrence of a term can add to a score, float64; set for the terms of every query.
     """
 
     documents: NDArray[np.int32]
@@ -34,20 +37,35 @@ class Postings(NamedTuple):
     impacts: NDArray[np.float32]
     length_codes: NDArray[np.uint8]
     inverse_norms: NDArray[np.float32]
-
-
-class QueryTerms(NamedTuple):
-    """The distinct terms of one query: posting slices, float32 weights (count * idf), counts, most a term can add."""
-
-    starts: NDArray[np.int64]
-    stops: NDArray[np.int64]
-    weights: NDArray[np.float32]
-    counts: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    idf: NDArray[np.float32]
     bounds: NDArray[np.float64]
 
 
+class Queries(NamedTuple):
+    """Queries, one after the other: numbers and counts of their distinct terms, and where each query ends; int64."""
+
+    terms: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+
+class Best(NamedTuple):
+    """Passages (int32) and scores (float32), both (queries, k), best first, and how many of a row count, (queries,)."""
+
+    documents: NDArray[np.int32]
+    scores: NDArray[np.float32]
+    found: NDArray[np.int64]
+
+    @classmethod
+    def unset(cls, queries: int, k: int) -> Best:
+        """Room for the hits of so many queries, to be filled."""
+        shape = queries, k
+        return cls(np.empty(shape, np.int32), np.empty(shape, np.float32), np.empty(queries, np.int64))
+
+
 Hits = tuple[NDArray[np.int32], NDArray[np.float32]]
-Kernel = Callable[[Postings, QueryTerms, int], Hits]
+Kernel = Callable[[Postings, Queries, int], Best]
 
 _workspace = threading.local()
 
@@ -96,18 +114,35 @@ def _dense_hits(
     return best[order].astype(np.int32), kept[order]
 
 
-def numpy_kernel(postings: Postings, terms: QueryTerms, k: int) -> Hits:
+def numpy_kernel(postings: Postings, queries: Queries, k: int) -> Best:
     """The portable kernel.
 
     Args:
         postings: the index.
-        terms: the query, at least one term.
+        queries: the queries; one without terms has no hits.
         k: how many hits at most, >= 1.
 
     Returns:
-        Passage numbers and scores, best first.
+        The best passages of each query.
     """
-    slices = list(zip(*(column.tolist() for column in terms[:4]), strict=True))
+    best = Best.unset(len(queries.ends), min(k, postings.length_codes.shape[0]))
+    begin = 0
+    for row, end in enumerate(queries.ends.tolist()):
+        best.found[row] = 0
+        if end > begin:
+            terms, counts = queries.terms[begin:end], queries.counts[begin:end]
+            documents, scores = _one_query(postings, terms, counts, k)
+            best.documents[row, : len(documents)] = documents
+            best.scores[row, : len(scores)] = scores
+            best.found[row] = len(documents)
+        begin = end
+    return best
+
+
+def _one_query(postings: Postings, terms: NDArray[np.int64], counts: NDArray[np.int64], k: int) -> Hits:
+    weights = postings.idf[terms] * counts.astype(np.float32)
+    starts, stops = postings.offsets[terms], postings.offsets[terms + 1]
+    slices = list(zip(starts.tolist(), stops.tolist(), weights.tolist(), counts.tolist(), strict=True))
     touched = [postings.documents[start:stop] for start, stop, _, _ in slices]
     scores = [_term_scores(postings, *term) for term in slices]
     size = postings.length_codes.shape[0]
@@ -130,19 +165,15 @@ def numpy_kernel(postings: Postings, terms: QueryTerms, k: int) -> Hits:
     return documents[order].astype(np.int32, copy=False), scores32[order]
 
 
-def numba_kernel(postings: Postings, terms: QueryTerms, k: int) -> Hits:
+def numba_kernel(postings: Postings, queries: Queries, k: int) -> Best:
     """The compiled kernel; same arguments and results as `numpy_kernel`."""
-    from seed_envs.lucene import compiled
+    from seed_envs.lucene.compiled import search_batch
 
     size = postings.length_codes.shape[0]
-    k = min(k, size)
-    best_documents = np.empty(k, dtype=np.int32)
-    best_scores = np.empty(k, dtype=np.float32)
+    best = Best.unset(len(queries.ends), min(k, size))
     accumulator = _accumulator(size)
-    found = compiled.search(
-        *postings, *terms, accumulator, _workspace.seen, _workspace.sums, best_documents, best_scores
-    )
-    return best_documents[:found], best_scores[:found]
+    search_batch(*postings, *queries, accumulator, _workspace.seen, _workspace.sums, *best)
+    return best
 
 
 def choose_kernel(name: str, n_documents: int) -> tuple[str, Kernel]:

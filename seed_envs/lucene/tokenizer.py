@@ -18,9 +18,7 @@ from seed_envs.lucene.automaton import Automaton, Expr, alt, compile_expr, opt, 
 MAX_TOKEN_UNITS = 255
 """Longest token in UTF-16 code units; the scanner sees no further than this from the start of a token."""
 
-_ASCII_WORD = re.compile(
-    r"(?<!_)_*[A-Za-z0-9](?:[A-Za-z0-9_]|(?<=[A-Za-z])[:.'](?=[A-Za-z])|(?<=[0-9])[,;.'](?=[0-9]))*", re.ASCII
-)
+_ASCII_WORD = re.compile(r"\w+(?:(?:(?<=[A-Za-z])[:.'](?=[A-Za-z])|(?<=[0-9])[,;.'](?=[0-9]))\w+)*", re.ASCII)
 _ASCII_BREAK = re.compile(r"[ \n\r\t]+")
 
 
@@ -132,6 +130,8 @@ def tokenize(text: str) -> list[str]:
 
 def _ascii(text: str) -> list[str]:
     tokens = _ASCII_WORD.findall(text)
+    if "_" in text:
+        tokens = [token for token in tokens if token.strip("_")]
     if len(text) > MAX_TOKEN_UNITS and any(len(token) > MAX_TOKEN_UNITS for token in tokens):
         return _scan(text)
     return tokens

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_PUNCTUATION_BYTES = string.punctuation.encode("ascii")
+_PUNCTUATION = string.punctuation.encode("ascii")
 _PUNCTUATION_TO_BLANKS = {ord(c): " " for c in string.punctuation if unicodedata.category(c)[0] == "P"}
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
+_ARTICLE_WORDS = frozenset({"a", "an", "the"})
 _CLOSED_ANSWERS = frozenset({"yes", "no", "noanswer"})
 
 
@@ -40,14 +40,19 @@ def normalise(text: str) -> str:
     >>> [normalise(t) for t in ("U.S.A.", "twenty-one", "The Velk  River")]
     ['usa', 'twentyone', 'velk river']
     """
-    return " ".join(_ARTICLES.sub(" ", _stripped(text)).split())
+    return _without_articles(_stripped(text))
 
 
 def _stripped(text: str) -> str:
-    """Lower case without ASCII punctuation; bytes are several times faster where they do."""
-    if text.isascii():
-        return text.encode("ascii").lower().translate(None, _PUNCTUATION_BYTES).decode("ascii")
-    return text.lower().translate(_PUNCTUATION)
+    """Lower case without ASCII punctuation, whose bytes occur in UTF-8 only as themselves."""
+    return text.lower().encode("utf-8", "surrogatepass").translate(None, _PUNCTUATION).decode("utf-8", "surrogatepass")
+
+
+def _without_articles(stripped: str) -> str:
+    words = stripped.split()
+    if "".join(words).isalnum():  # then an article is a whole word, which is several times faster to see
+        return " ".join([word for word in words if word not in _ARTICLE_WORDS])
+    return " ".join(_ARTICLES.sub(" ", stripped).split())
 
 
 def _with_articles(text: str) -> str:
@@ -115,7 +120,9 @@ def contains_answer(passage: str, normalised_golds: Sequence[str]) -> bool:
     # Dropping articles and blanks adds no word, so a gold's longest word must be in the text already.
     if not any(max(gold.split(), key=len) in stripped for gold in normalised_golds):
         return False
-    text = f" {' '.join(_ARTICLES.sub(' ', stripped).split())} "
+    if any(f" {gold} " in stripped for gold in normalised_golds):
+        return True
+    text = f" {_without_articles(stripped)} "
     return any(f" {gold} " in text for gold in normalised_golds)
 
 

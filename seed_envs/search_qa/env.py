@@ -251,13 +251,11 @@ class SearchQAEnv(SeedEnv[str]):
 
     def _made_safe(self, hits: list[Hit]) -> tuple[list[Hit], int]:
         """Passages with protocol tags broken (corrected mode), and in how many there were any."""
-        if self._legacy:
+        tagged = [hit for hit in hits if "<" in hit.text or "<" in hit.title]
+        if self._legacy or not tagged:
             return hits, 0
-        safe = [
-            hit._replace(title=defang(hit.title), text=defang(hit.text)) if "<" in hit.text or "<" in hit.title else hit
-            for hit in hits
-        ]
-        return safe, sum(before is not after and before != after for before, after in zip(hits, safe, strict=True))
+        safe = [hit._replace(title=defang(hit.title), text=defang(hit.text)) for hit in hits]
+        return safe, sum(before != after for before, after in zip(hits, safe, strict=True))
 
     def _fit(self, hits: list[Hit]) -> tuple[str, int]:
         """The observation with as many whole passages as fit, and how many those are."""

@@ -61,10 +61,10 @@ class Episode:
 
     def show(self, hits: Sequence[Hit]) -> None:
         """Passages enter the context: updates `shown`, `gold_found` and `answer_in_context`."""
-        ids = {hit.id for hit in hits}
+        ids = [hit.id for hit in hits]
         self.shown += tuple(hits)
         self.gold_found = tuple(
-            before or not ids.isdisjoint(hop) for before, hop in zip(self.gold_found, self.question.hops, strict=True)
+            [before or not hop.isdisjoint(ids) for before, hop in zip(self.gold_found, self.question.hops, strict=True)]
         )
         if not self.answer_in_context:
             golds = gold_forms(self.question.answers)

@@ -136,7 +136,7 @@ def defang(text: str) -> str:
 
 def format_passages(hits: Sequence[Hit]) -> str:
     """Passages as Search-R1 shows them: `Doc i(Title: title) text`, the title with its quotation marks."""
-    return "".join(f"Doc {number}(Title: {hit.shown_title}) {hit.text}\n" for number, hit in enumerate(hits, start=1))
+    return "".join([f"Doc {number}(Title: {hit.shown_title}) {hit.text}\n" for number, hit in enumerate(hits, start=1)])
 
 
 def _information_plain(hits: Sequence[Hit]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import lru_cache
+from math import isfinite
 from typing import Any, NamedTuple
 
 from seed_envs.search_qa.retrievers.base import MAX_K, Hit
@@ -103,16 +104,22 @@ def _document(identifier: str, title: str, text: str, quoted: bool) -> str:
     return json.dumps({"id": identifier, "title": title, "text": text, "contents": hit.contents})
 
 
+def _scored(hit: Hit) -> str:
+    identifier, title, text, score, quoted = hit
+    # json writes a finite float as its repr, but takes ten times as long for a single number.
+    number = repr(score) if type(score) is float and isfinite(score) else json.dumps(score)
+    return f'{{"document": {_document(identifier, title, text, quoted)}, "score": {number}}}'
+
+
+def _bare(hit: Hit) -> str:
+    return _document(hit.id, hit.title, hit.text, hit.quoted)
+
+
 def render_result(results: Sequence[Sequence[Hit]], return_scores: bool) -> bytes:
     """The body of a 200: nested lists, one per query; bare documents without scores."""
-    lists = []
-    for hits in results:
-        items = []
-        for hit in hits:
-            document = _document(hit.id, hit.title, hit.text, hit.quoted)
-            items.append(f'{{"document": {document}, "score": {json.dumps(hit.score)}}}' if return_scores else document)
-        lists.append("[" + ", ".join(items) + "]")
-    return ('{"result": [' + ", ".join(lists) + "]}").encode()
+    render = _scored if return_scores else _bare
+    lists = ", ".join([f"[{', '.join(map(render, hits))}]" for hits in results])
+    return f'{{"result": [{lists}]}}'.encode()
 
 
 def render_error(error: ApiError, fastapi_style: bool = False) -> bytes:

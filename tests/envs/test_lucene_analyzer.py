@@ -11,7 +11,7 @@ from search_qa_witness import ask_java, require_java
 
 from seed_envs.lucene import analyze
 from seed_envs.lucene.porter import stem
-from seed_envs.lucene.tokenizer import MAX_TOKEN_UNITS, _tables, tokenize
+from seed_envs.lucene.tokenizer import MAX_TOKEN_UNITS, _scan, _tables, tokenize
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,13 @@ from seed_envs.lucene.tokenizer import MAX_TOKEN_UNITS, _tables, tokenize
 )
 def test_terms_of_fixed_examples(text, terms):
     assert analyze(text) == terms.split()
+
+
+def test_the_short_cut_for_ascii_gives_what_the_automaton_gives():
+    rng = random.Random(8)
+    for _ in range(3000):
+        text = "".join(rng.choice("abZ019__'.:,; -\n\x00") for _ in range(rng.randint(0, 40)))
+        assert tokenize(text) == _scan(text), repr(text)
 
 
 def test_long_tokens_are_split_and_soft_hyphens_stay_inside():

@@ -140,6 +140,20 @@ def test_kernels_agree_to_the_bit():
             assert one.search(query, k) == two.search(query, k)
 
 
+def test_many_queries_at_once_give_what_single_ones_give(kernel):
+    index = BM25Index.build(random_collection(5, 400), ties="id", kernel=kernel)
+    rng = random.Random(6)
+    queries = [[f"w{rng.randrange(450)}" for _ in range(rng.randint(0, 9))] for _ in range(60)]
+    queries += [[], ["unknown"], ["w1"] * 5, []]
+    for k in (1, 3, 500):
+        batch = index.search_batch(queries, k)
+        assert batch == [index.search_terms(query, k) for query in queries]
+        assert batch[-4:-2] == [[], []]
+        assert batch[-2]
+    assert index.search_batch([], 3) == []
+    assert BM25Index.build([], kernel=kernel).search_batch([["x"], []], 3) == [[], []]
+
+
 def test_kernels_agree_where_searches_end_early():
     pytest.importorskip("numba", reason="the compiled kernel needs numba")
     rng = random.Random(4)

@@ -25,7 +25,7 @@ from seed_envs.search_qa.retrievers.base import Hit, RetrievalUnavailable
 from seed_envs.search_qa.retrievers.bm25 import BM25Retriever
 from seed_envs.search_qa.retrievers.http import HttpRetriever
 from seed_envs.search_qa.server import RetrievalServer, ServerOptions
-from seed_envs.search_qa.server_api import ApiError, parse_request
+from seed_envs.search_qa.server_api import ApiError, parse_request, render_result
 
 HITS = [Hit(str(n), f"T{n}", f"text {n}", 9.0 - n) for n in range(9)]
 
@@ -93,6 +93,16 @@ def test_without_scores_every_query_gets_its_list_of_bare_documents(port, count)
     assert status == 200
     assert [len(found) for found in answer["result"]] == [2] * count
     assert answer["result"][0][0]["contents"] == '"T0"\ntext 0'
+
+
+def test_bodies_are_those_of_a_json_encoder():
+    scores = [9.0, 0.1 + 0.2, 1e-9, 3.5e22, None, 7, -0.0]
+    hits = [Hit(str(n), 'a "title"', f"näher\n\t{n}", score, bool(n % 2)) for n, score in enumerate(scores)]
+    documents = [{"id": hit.id, "title": hit.title, "text": hit.text, "contents": hit.contents} for hit in hits]
+    scored = [{"document": document, "score": hit.score} for document, hit in zip(documents, hits, strict=True)]
+    assert render_result([hits, []], True) == json.dumps({"result": [scored, []]}).encode()
+    assert render_result([hits, []], False) == json.dumps({"result": [documents, []]}).encode()
+    assert render_result([], True) == b'{"result": []}'
 
 
 def test_odd_but_accepted_requests(port):

@@ -15,6 +15,7 @@ from seed_envs.forks import PerProcessLock
 from seed_envs.lucene import BM25Index, analyze
 from seed_envs.lucene.analyzer import ANALYZER_ID
 from seed_envs.lucene.disk_builder import build_on_disk
+from seed_envs.lucene.index import PositionHit
 from seed_envs.lucene.scoring import printed_scores
 from seed_envs.search_qa.corpus import Corpus, iterate
 from seed_envs.search_qa.retrievers.base import (
@@ -25,6 +26,9 @@ from seed_envs.search_qa.retrievers.base import (
     fingerprint_of,
 )
 from seed_envs.search_qa.retrievers.deadlines import check_deadline
+
+_CHUNK = 16
+"""Queries that are searched in one go, between two looks at the clock."""
 
 
 class BM25Retriever:
@@ -124,18 +128,23 @@ class BM25Retriever:
         """See `Retriever.search`."""
         check_k(k)
         index = self._index or self.open()
-        results = []
-        for query in queries:
+        results: list[list[Hit]] = []
+        for start in range(0, len(queries), _CHUNK):
             check_deadline(deadline, "bm25")
-            found = index.search_terms(analyze(query), k)
-            if self._score_style == "anserini":
-                found = list(zip([hit[0] for hit in found], printed_scores([hit[1] for hit in found]), strict=True))
-            hits = []
-            for position, score in found:
-                passage = self.corpus.passage(position)
-                hits.append(Hit(passage.id, passage.title, passage.text, score, passage.quoted))
-            results.append(hits)
+            chunk = [analyze(query) for query in queries[start : start + _CHUNK]]
+            results += [self._hits(found) for found in index.search_batch(chunk, k)]
         return results
+
+    def _hits(self, found: list[PositionHit]) -> list[Hit]:
+        if self._score_style == "anserini":
+            printed = printed_scores([score for _, score in found])
+            found = [(position, score) for (position, _), score in zip(found, printed, strict=True)]
+        passage = self.corpus.passage
+        hits = []
+        for position, score in found:
+            identifier, title, text, _, quoted = passage(position)
+            hits.append(Hit(identifier, title, text, score, quoted))
+        return hits
 
     def query_key(self, query: str) -> str:
         """Queries with the same key have the same hits: the analysed terms in order."""
