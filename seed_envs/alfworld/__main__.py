@@ -36,10 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError(text)
-    return number
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of tasks")
+    return int(text)
 
 
 def _parser() -> Parser:

@@ -12,7 +12,6 @@ import dataclasses
 import hashlib
 import json
 import os
-import tempfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -155,13 +154,12 @@ def build_cache(folder: Path, progress: Callable[[int, int], None] | None = None
         "source": str(folder.resolve()),
     }
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, suffix=".part")
+    temporary = target.with_suffix(f".{os.getpid()}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(json.dumps(header).encode() + b"\n" + body)
+        temporary.write_bytes(json.dumps(header).encode() + b"\n" + body)
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink()
+        temporary.unlink(missing_ok=True)
         raise
     return target
 
@@ -191,7 +189,7 @@ class CacheLibrary(_Indexed):
 
 
 _REBUILD: Final = "rebuild it with: python -m seed_envs.alfworld import PATH"
-_DAMAGE: Final = (zlib.error, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+_DAMAGE: Final = (OSError, zlib.error, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 def _inflate(blob: bytes) -> bytes:
@@ -209,11 +207,11 @@ def _inflate(blob: bytes) -> bytes:
 
 def _read_cache(path: Path) -> tuple[Path, dict[str, list[int]], bytes]:
     """The folder a cache was made from, its index, and the records."""
-    size = path.stat().st_size
-    if size > MAX_CACHE_BYTES:
-        raise DataInvalid(f"{path}: {size:,} bytes; a cache has at most {MAX_CACHE_BYTES:,}; {_REBUILD}")
-    first, _, body = path.read_bytes().partition(b"\n")
     try:
+        size = path.stat().st_size
+        if size > MAX_CACHE_BYTES:
+            raise DataInvalid(f"{path}: {size:,} bytes; a cache has at most {MAX_CACHE_BYTES:,}; {_REBUILD}")
+        first, _, body = path.read_bytes().partition(b"\n")
         header = json.loads(first)
         expected = (header["format"], header["version"])
         if expected != (FORMAT, VERSION):
