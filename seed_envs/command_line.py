@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             known = [option for action in self._actions for option in action.option_strings if len(option) > 2]
-            hint = close_matches(unknown[0].split("=")[0], known) if unknown[0].startswith("-") else ""
+            hint = close_matches(unknown[0].split("=")[0], known, limit=1) if unknown[0].startswith("-") else ""
             self.error(f"unknown argument {unknown[0]!r}.{hint}")
         return found, unknown
 

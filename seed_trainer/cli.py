@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import sys
@@ -52,12 +51,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments[0] == "--version":
         from seed_envs import __version__
 
-        print(__version__)
+        print(f"seed-train {__version__}")
         return 0
     name, rest = arguments[0], arguments[1:]
     if name not in COMMANDS:
-        close = difflib.get_close_matches(name, COMMANDS, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
+        from seed_envs.errors import close_matches
+
+        hint = f"{close_matches(name, COMMANDS)} See: seed-train --help"
         print(f"seed-train: unknown command {name!r}, expected one of {', '.join(COMMANDS)}.{hint}", file=sys.stderr)
         return 2
     # Transformers 5.24 renamed these fields and methods; TRL 1.16 still uses the old names for its own defaults, so the

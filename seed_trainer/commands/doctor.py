@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import platform
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
+
+from seed_envs.command_line import Parser
 
 NEEDED = ("torch", "transformers", "trl", "accelerate", "datasets", "gymnasium", "numpy")
 OPTIONAL = ("peft", "vllm", "deepspeed", "bitsandbytes", "trackio", "wandb")
@@ -15,7 +16,7 @@ SUPPORTED_TRL = ("1.16", "1.17")
 
 def main(argv: Sequence[str]) -> int:
     """Run the command; exit code 1 if something needed is missing or does not work."""
-    argparse.ArgumentParser(prog="seed-train doctor", description="Check this installation.").parse_args(list(argv))
+    Parser(prog="seed-train doctor", description="Check this installation.").parse_args(list(argv))
     print(f"Python {platform.python_version()} on {platform.platform()}")
     good = _needed()
     for name in OPTIONAL:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from seed_envs.command_line import Parser
 from seed_trainer.report.data import group_runs, read_run
 from seed_trainer.report.page import render
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="seed-train report",
         description="Write one self-contained HTML page: curves (mean and band over seeds), tables, episodes, gates.",
     )

@@ -6,7 +6,6 @@ prints what was measured, whichever method comes out ahead. It does not resume: 
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import signal
@@ -16,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from seed_envs.command_line import Parser
 from seed_trainer.cli import INTERRUPTED, UserError
 from seed_trainer.quickstart.results import Panel, read_panels, results_table, verdict
 from seed_trainer.quickstart.stages import METHODS, POLICIES, Plan, play, say, stage_1, stage_2, steps_per_round
@@ -27,11 +27,11 @@ FOLDERS = ("before", "stage1-data", "stage1", "attempts", *(f"{name}-[0-9]*" for
 PICTURE, RESULTS, TRANSCRIPT, REPORT = FILES = ("curves.png", "results.md", "transcript.txt", "report.html")
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The options."""
     plan = Plan(Path("runs/quickstart"))
     about = "Stage 1, then SEED and GRPO side by side, on the embedded problem; minutes on two CPU cores, no downloads."
-    parser = argparse.ArgumentParser(prog="seed-train quickstart", description=about)
+    parser = Parser(prog="seed-train quickstart", description=about)
     parser.add_argument("--output_dir", type=Path, default=plan.folder, help="default: %(default)s")
     parser.add_argument("--seeds", type=int, default=plan.seeds, help="runs per method (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=plan.rounds, help="updates per run (default: %(default)s)")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from seed_envs.command_line import Parser
 from seed_trainer.cli import UserError
 from seed_trainer.tiny.recipe import Recipe
 
@@ -16,10 +16,10 @@ _FIELDS = ("seed", "width", "layers", "heads")
 _SCHEDULE = ("epochs", "batch_tokens", "learning_rate", "matrix_learning_rate")
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The options: the recipe's fields, TRL style."""
     recipe = Recipe()
-    parser = argparse.ArgumentParser(prog="seed-train make-tiny", description=__doc__)
+    parser = Parser(prog="seed-train make-tiny", description=__doc__)
     parser.add_argument("--output_dir", required=True, help="folder for model, tokenizer and recipe")
     for name in _FIELDS:
         parser.add_argument(f"--{name}", type=int, default=getattr(recipe, name), help="default: %(default)s")
