@@ -53,4 +53,6 @@ def save_gif(frames: Sequence[NDArray[np.uint8]], path: str | os.PathLike[str], 
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     palette = Image.fromarray(np.concatenate([frames[0], frames[-1]])).quantize(128)
     images = [Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
-    images[0].save(path, save_all=True, append_images=images[1:], duration=round(seconds * 1000), loop=0, optimize=True)
+    images[0].save(
+        path, "GIF", save_all=True, append_images=images[1:], duration=round(seconds * 1000), loop=0, optimize=True
+    )

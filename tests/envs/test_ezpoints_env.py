@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +18,7 @@ from played import played
 
 import seed_envs
 from seed_envs.chat import build_messages
-from seed_envs.errors import InvalidState, UnboundedSplit, UnknownOption, UnknownSplit, UnknownTask
+from seed_envs.errors import EpisodeEnded, InvalidState, UnboundedSplit, UnknownOption, UnknownSplit, UnknownTask
 from seed_envs.profiles import get_profile
 from seed_envs.trajectory import Step, Trajectory
 from seed_envs.vision.ezpoints.__main__ import main
@@ -25,6 +26,7 @@ from seed_envs.vision.ezpoints.annotator import annotate
 from seed_envs.vision.ezpoints.cards import TABLE, card_picture
 from seed_envs.vision.ezpoints.env import EZPointsEnv
 from seed_envs.vision.ezpoints.hands import Card
+from seed_envs.vision.ezpoints.points24 import Points24Env
 from seed_envs.vision.ezpoints.prompts import PROFILES
 from seed_envs.vision.ezpoints.render import SIZES, Board, card_sheet
 from seed_envs.vision.ezpoints.rules import ezpoints
@@ -183,6 +185,19 @@ def test_panels_are_checked_in_and_still_deal_the_same_hands() -> None:
             ids = source.task_ids(split)
             assert len(ids) == 256
             assert f"# hands: {hand_hash(source.load, ids)}\n" in (MANIFESTS / f"{name}-{split}.txt").read_text()
+
+
+@pytest.mark.parametrize("target", ["12", 12.0, True, -1, None])
+def test_targets_are_whole_numbers(target: Any) -> None:
+    for make in (EZPointsEnv, Points24Env):
+        with pytest.raises(UnknownOption, match=re.escape(repr(target))):
+            make(target=target)
+
+
+def test_nothing_is_drawn_before_the_first_reset() -> None:
+    for mode in ("ansi", "rgb_array"):
+        with pytest.raises(EpisodeEnded, match="reset"):
+            EZPointsEnv(render_mode=mode).render()
 
 
 def test_unknown_names_are_refused() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from seed_envs.errors import OracleUnavailable, UnknownTask
+from seed_envs.errors import NoTaskMatches, OracleUnavailable, UnknownOption, UnknownTask
 from seed_envs.vision.ezpoints import oracle
 from seed_envs.vision.ezpoints.formula import evaluate
 from seed_envs.vision.ezpoints.hands import deal_four, values_of
@@ -54,6 +54,23 @@ def test_only_solvable_hands_are_dealt_and_splits_share_no_values() -> None:
     assert {split_of(values) for values in found["test"]} == {"test"}
     with pytest.raises(UnknownTask, match="no formula"):
         source.load("cards/HA-SA-DA-CA")
+
+
+@pytest.mark.parametrize(("target", "empty"), [(10_000, ("validation", "test")), (3_600, ("validation",))])
+def test_targets_of_few_hands_play_where_there_are_hands_and_say_where_not(target: int, empty: tuple[str, ...]) -> None:
+    env = Points24Env(target=target, obs_mode="text")
+    for split in ("train", "validation", "test", "all"):
+        if split in empty:
+            with pytest.raises(NoTaskMatches, match="train"):
+                env.task_ids(split)
+            for options in ({"split": split}, {"task_id": f"solvable-{target}/{split}/0"}):
+                with pytest.raises(NoTaskMatches, match=f"'{split}' reaches {target}"):
+                    env.reset(seed=0, options=options)
+        else:
+            _, info = env.reset(seed=0, options={"split": split})
+            assert env.reset(options={"task_id": info["task_id"]})[1]["points24"] == info["points24"]
+    with pytest.raises(UnknownOption, match="no four cards"):
+        Points24Env(target=9_999)
 
 
 def test_panels_are_checked_in_and_still_deal_the_same_hands() -> None:

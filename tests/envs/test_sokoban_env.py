@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -21,7 +22,15 @@ from played import played
 
 import seed_envs
 from seed_envs.chat import build_messages
-from seed_envs.errors import InvalidState, OracleUnavailable, UnknownOption, UnknownSplit, UnknownTask
+from seed_envs.errors import (
+    DataInvalid,
+    EpisodeEnded,
+    InvalidState,
+    OracleUnavailable,
+    UnknownOption,
+    UnknownSplit,
+    UnknownTask,
+)
 from seed_envs.profiles import get_profile
 from seed_envs.trajectory import Step, Trajectory
 from seed_envs.vision.gif import record_oracle, save_gif
@@ -328,11 +337,59 @@ def test_the_oracle_wins_through_every_profile(name: str) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [{"rules": "clasic"}, {"obs_mode": "images"}, {"tile": 20}, {"text_format": "ascii"}, {"action_set": "6"},
-     {"parsing": "loose"}, {"max_actions": 0}, {"levels": "boxobann"}],
+     {"parsing": "loose"}, {"max_actions": 0}, {"max_actions": "2"}, {"levels": "boxobann"}, {"levels": None},
+     {"size": (7,)}, {"shaping": float("nan")}],
 )  # fmt: skip
 def test_unknown_arguments_are_named(arguments: dict[str, Any]) -> None:
-    with pytest.raises(UnknownOption, match=str(next(iter(arguments.values())))):
+    with pytest.raises(UnknownOption, match=re.escape(str(next(iter(arguments.values()))))):
         SokobanEnv(**arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"size": "6"}, {"size": 6.5}, {"size": 3}, {"size": 99}, {"boxes": True}, {"boxes": 0}, {"min_steps": 0},
+     {"max_steps": 1000}, {"min_steps": 20}],
+)  # fmt: skip
+@pytest.mark.parametrize("levels", ["retrograde", "classic"])
+def test_kinds_of_levels_that_cannot_be_are_refused_at_once(arguments: dict[str, Any], levels: str) -> None:
+    with pytest.raises(ValueError, match=str(next(iter(arguments.values())))):
+        SokobanEnv(levels=levels, **arguments)
+
+
+@pytest.mark.parametrize("arguments", [{"max_steps": 999}, {"size": (4, 12)}, {"size": [5, 6], "boxes": 2}])
+def test_every_kind_that_is_accepted_plays_its_own_tasks(arguments: dict[str, Any]) -> None:
+    env = SokobanEnv(**arguments)
+    observation, info = env.reset(seed=0)
+    assert env.observation_space.contains(observation)
+    assert env.reset(options={"task_id": info["task_id"]})[1]["sokoban"] == info["sokoban"]
+
+
+def test_a_map_of_your_own_is_one_unsolved_map_and_no_task_id() -> None:
+    env = SokobanEnv()
+    one = "#####\n#@$.#\n#####"
+    assert env.reset(options={"level": one})[1]["task_id"] == "custom"
+    with pytest.raises(UnknownOption, match="exclude each other"):
+        env.reset(options={"level": one, "task_id": "retro-6x6-b1-s4-15/test/0"})
+    with pytest.raises(UnknownOption, match="2 maps"):
+        env.reset(options={"level": f"{one}\n\n{one}"})
+    with pytest.raises(DataInvalid, match="every box already"):
+        env.reset(options={"level": "#####\n#@ *#\n#####"})
+
+
+def test_states_of_rooms_of_another_size_are_refused() -> None:
+    larger = SokobanEnv(size=8)
+    larger.reset(seed=0)
+    env = SokobanEnv()
+    env.reset(seed=0)
+    with pytest.raises(InvalidState, match="8x8"):
+        env.set_state(larger.get_state())
+    assert env.observation_space.contains(env.step("up")[0])
+
+
+def test_nothing_is_drawn_before_the_first_reset() -> None:
+    for mode in ("ansi", "rgb_array"):
+        with pytest.raises(EpisodeEnded, match="reset"):
+            SokobanEnv(render_mode=mode).render()
 
 
 def test_unknown_tasks_splits_and_maps_are_named() -> None:

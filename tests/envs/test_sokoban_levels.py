@@ -76,6 +76,7 @@ BAD = {
     "ragged so that it is open": "######\n#@$. #\n####",
     "box outside": "#####  #\n#@$.#$.\n#####  #",
     "unknown symbol": "#####\n#@$?#\n#####",
+    "solved": "#####\n#@ *#\n#####",
     "too small": "##\n##",
     "too wide": "#" * 70 + "\n#@$." + " " * 65 + "#\n" + "#" * 70,
     "no level": "hello\nworld\n",
@@ -94,6 +95,20 @@ def test_files_with_titles_comments_and_outside_blanks_are_read() -> None:
     assert (first.height, first.width) == (4, 7)
     assert first.fixed[0] == 0
     assert format_level(second) == "#####\n#+$*#\n#####"
+
+
+@pytest.mark.parametrize(
+    "data", [b"\xef\xbb\xbf#####\n#@$.#\n#####", b"#####\r\n#@$.#\r\n#####\r\n\r\n; 2", b"#####\r#@$.#\r#####"]
+)
+def test_files_of_other_systems_are_read(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "one.xsb").write_bytes(data)
+    assert [format_level(level) for level in load_levels(tmp_path / "one.xsb")] == ["#####\n#@$.#\n#####"]
+
+
+def test_boxoban_files_without_numbered_levels_are_named(tmp_path: Path) -> None:
+    (tmp_path / "000.txt").write_text("#####\n#@$.#\n#####\n")
+    with pytest.raises(DataInvalid, match=r"000\.txt: holds no level"):
+        BoxobanSource(tmp_path).task_ids("all")
 
 
 def test_missing_large_and_binary_files_are_refused(tmp_path: Path) -> None:
@@ -126,6 +141,9 @@ def test_damaged_pools_are_refused(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(DataInvalid, match=r"p\.pool"):
             Pool.load(path)[0]
+    path.write_bytes(data[:12] + bytes(8))
+    with pytest.raises(DataInvalid, match="holds no level"):
+        FileSource(path)
     with pytest.raises(DataMissing, match="python -m seed_envs"):
         Pool.load(tmp_path / "none.pool")
     with pytest.raises(DataInvalid, match="one shape"):

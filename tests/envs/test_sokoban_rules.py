@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from itertools import product
 
+import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
-from seed_envs.errors import DataInvalid
+from seed_envs.errors import DataInvalid, UnknownOption
 from seed_envs.vision.sokoban.actions import MAX_ACTION_CHARS, read_classic, read_strict
 from seed_envs.vision.sokoban.classic import generate
 from seed_envs.vision.sokoban.generator import Difficulty
@@ -207,5 +209,22 @@ def test_vector_environment_restarts_finished_games_and_repeats_by_seed() -> Non
         assert truncations > 10
         runs.append(np.concatenate(trace))
     assert np.array_equal(runs[0], runs[1])
+    recorded = RecordEpisodeStatistics(SokobanVectorEnv(levels, 8, max_episode_steps=5))
+    recorded.reset(seed=0)
+    for row in actions[:12, :8]:
+        recorded.step(row)
+    assert recorded.episode_count >= 16
+    assert max(recorded.length_queue) <= 5
     pictures = SokobanVectorEnv(levels, 3, tile=16)
     assert pictures.reset(seed=0)[0].shape == (3, 96, 96, 3)
+
+
+def test_vector_environment_refuses_what_is_no_action_or_level() -> None:
+    env = SokobanVectorEnv([generate(0, 6, 6, 1)], 2)
+    env.reset(seed=0, options={"levels": [0, 0]})
+    for actions in ([1], [1, 9], [-1, 1], [1.0, 2.0], ["up", "up"], [[1, 2]]):
+        with pytest.raises(gym.error.InvalidAction, match="expected"):
+            env.step(actions)  # type: ignore[arg-type]
+    for options in ({"levels": [0, 1]}, {"levels": [0]}, {"levels": "all"}, {"level": [0, 0]}):
+        with pytest.raises(UnknownOption, match="expected|accepted"):
+            env.reset(options=options)

@@ -10,11 +10,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seed_envs.errors import SeedEnvsError
 from seed_envs.vision.sokoban.astar import PushSearch
-from seed_envs.vision.sokoban.generator import Difficulty, GenerationFailed, SolvedLevel, generate, split_of
-from seed_envs.vision.sokoban.levels import Level
+from seed_envs.vision.sokoban.classic import NoLevel
+from seed_envs.vision.sokoban.generator import (
+    Difficulty,
+    GenerationFailed,
+    SolvedLevel,
+    generate,
+    generate_distinct,
+    split_of,
+)
+from seed_envs.vision.sokoban.levels import Level, level_hash
 from seed_envs.vision.sokoban.rules import PUSH_ACTIONS, Game
 from seed_envs.vision.sokoban.solver import StateBudgetExceeded, StateTable, box_bits, box_cells
+from seed_envs.vision.sokoban.sources import ClassicSource
 from seed_envs.vision.sokoban.xsb import load_levels, parse_level
 
 Place = tuple[int, int]
@@ -112,9 +122,22 @@ def test_impossible_difficulties_are_refused() -> None:
 
 
 def test_a_hopeless_search_for_a_level_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seed_envs.vision.sokoban.classic.MAX_RETRIES", 20)
     monkeypatch.setattr("seed_envs.vision.sokoban.generator.MAX_ATTEMPTS", 50)
     with pytest.raises(GenerationFailed, match="50 rooms"):
         generate(np.random.default_rng(0), Difficulty(4, 4, 1, 90, 99))
+    with pytest.raises(NoLevel, match="4x4"):
+        ClassicSource(4, 4, 4).load("classic-4x4-b4-d30/7")
+    assert issubclass(NoLevel, SeedEnvsError)
+
+
+def test_distinct_levels_are_distinct_and_asking_for_too_many_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seed_envs.vision.sokoban.generator.MAX_REPEATS", 60)
+    kind = Difficulty(5, 5, 1, 1, 2)
+    levels = generate_distinct(np.random.default_rng(0), kind, 30)
+    assert len({level_hash(level) for level in levels}) == 30
+    with pytest.raises(GenerationFailed, match="ask for fewer"):
+        generate_distinct(np.random.default_rng(0), Difficulty(4, 5, 1, 1, 1), 1_000)
 
 
 def test_rooms_too_large_to_search_end_in_advice_not_in_a_long_wait(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ TABLE: Colour = (53, 101, 77)
 """Colour of the table, #35654d."""
 _PAPER, _EDGE, _RED, _BLACK, _SHADE = (252, 251, 246), (150, 150, 146), (200, 28, 36), (24, 24, 28), (238, 232, 214)
 _OVERSAMPLING = 4
-_LEFT, _MIDDLE, _RIGHT = 0.30, 0.50, 0.70
+_LEFT, _MIDDLE, _RIGHT = 0.33, 0.50, 0.67
 _ROWS = {
     "top": 0.20,
     "third": 0.40,
@@ -151,7 +151,7 @@ def card_picture(card: Card, width: int, height: int) -> NDArray[np.uint8]:
         _letters(draw, _label(card.rank), wide * 0.5, high * 0.43, high * 0.36, _colour(card.suit))
         draw_suit(draw, card.suit, wide * 0.5, high * 0.72, high * 0.15)
     else:
-        size = high * (0.3 if card.rank == 1 else 0.13)
+        size = high * (0.3 if card.rank == 1 else 0.115)
         for x, y in _pip_places(card.rank):
             draw_suit(draw, card.suit, wide * x, high * y, size)
     corner = _corner(wide, high, card)

@@ -186,7 +186,12 @@ class CardGameEnv(SeedEnv[Observation]):
             self._board.update(game.text())
 
     def render(self) -> Any:
-        """The cards and the formula as text (``"ansi"``) or as an RGB array; changes nothing."""
+        """The cards and the formula as text (``"ansi"``) or as an RGB array; changes nothing.
+
+        Raises:
+            EpisodeEnded: Before the first reset.
+        """
+        self._require_task()
         if self.render_mode == "ansi":
             return f"Cards: {self._cards_text}\nFormula: {self._game.text()}"
         if self.render_mode == "rgb_array":

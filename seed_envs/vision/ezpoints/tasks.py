@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from seed_envs.errors import UnboundedSplit, UnknownOption, UnknownSplit, UnknownTask, close_matches
+from seed_envs.errors import NoTaskMatches, UnboundedSplit, UnknownOption, UnknownSplit, UnknownTask, close_matches
 from seed_envs.tasks import Manifest
 from seed_envs.vision.ezpoints.hands import (
     HANDS,
@@ -39,7 +39,7 @@ MANIFESTS = Path(__file__).parent / "manifests"
 _DEAL_RANGES = {"train": (0, 2**16 - 1), "validation": (2**16, 2**31), "test": (2**31, 2**32 - 1)}
 """Seeds by split, upper end excluded, as the frameworks use them."""
 _MAX_NUMBER = 2**31
-_NUMBERED = re.compile(r"(uniform|solvable)-(\d{1,4})/(train|validation|test)/(0|[1-9]\d{0,9})")
+_NUMBERED = re.compile(r"(uniform|solvable)-(\d{1,5})/(train|validation|test)/(0|[1-9]\d{0,9})")
 _SEEDED = re.compile(r"deal/(0|[1-9]\d{0,9})")
 
 
@@ -78,9 +78,11 @@ class HandSource:
         self.puzzle = puzzle
         if hands not in HANDS:
             raise UnknownOption(f"hands={hands!r}; expected one of {list(HANDS)}.{close_matches(hands, HANDS)}")
+        if type(puzzle.target) is not int or puzzle.target < 0:
+            raise UnknownOption(f"target={puzzle.target!r}; expected a whole number of at least 0")
         if puzzle.cards == 2 and not winning_pairs(puzzle.target):
             raise UnknownOption(f"target={puzzle.target}: no two cards reach it by + or *")
-        if puzzle.cards == 4 and not any(solve(values, puzzle.target) for values in _FOUR_VALUES):
+        if puzzle.cards == 4 and not any(map(self._has_hands, SPLITS)):
             raise UnknownOption(f"target={puzzle.target}: no four cards reach it")
         self._classic = puzzle.cards == 2 and hands == "classic"
         if self._classic and puzzle.target != 12:
@@ -93,6 +95,7 @@ class HandSource:
         Raises:
             UnboundedSplit: For ``train``.
             UnknownSplit: For another name.
+            NoTaskMatches: If no hand of the split reaches the target.
         """
         if split not in SPLITS:
             raise UnknownSplit(f"split {split!r} is unknown; there are {list(SPLITS)}.{close_matches(split, SPLITS)}")
@@ -105,6 +108,7 @@ class HandSource:
             first = _DEAL_RANGES[split][0]
             ids = [f"deal/{first + number}" for number in range(PANEL_SIZE)]
         else:
+            self._require_hands(split)
             ids = [f"{self.name}/{split}/{number}" for number in range(PANEL_SIZE)]
         path = MANIFESTS / f"{self.name}-{split}.txt"
         return (
@@ -112,12 +116,17 @@ class HandSource:
         )
 
     def choose(self, rng: np.random.Generator, split: str) -> str:
-        """Draws a task id of a split."""
+        """Draws a task id of a split.
+
+        Raises:
+            NoTaskMatches: If no hand of the split reaches the target.
+        """
         if split != "train":
             ids = self.task_ids(split)
             return ids[int(rng.integers(len(ids)))]
         if self._classic:
             return f"deal/{int(rng.integers(*_DEAL_RANGES['train']))}"
+        self._require_hands(split)
         return f"{self.name}/train/{int(rng.integers(_MAX_NUMBER))}"
 
     def load(self, task_id: str) -> Hand:
@@ -125,6 +134,7 @@ class HandSource:
 
         Raises:
             UnknownTask: If the id is not one of this game, or names cards that cannot win.
+            NoTaskMatches: If no hand of the id's split reaches the target.
         """
         if task_id.startswith("cards/"):
             return self._named(task_id)
@@ -138,10 +148,20 @@ class HandSource:
             raise UnknownTask(f"task {task_id!r} is unknown; ids look like {example!r} or {self._example()!r}")
         return self._numbered(match[3], int(match[4]))
 
+    def _has_hands(self, split: str) -> bool:
+        """Whether some hand of a split reaches the target; the hands of two cards are not split."""
+        return self.puzzle.cards == 2 or _solvable_in(split, self.puzzle.target)
+
+    def _require_hands(self, split: str) -> None:
+        if not self._has_hands(split):
+            known = [name for name in SPLITS if self._has_hands(name)]
+            raise NoTaskMatches(f"no hand of split {split!r} reaches {self.puzzle.target}; take one of {known}")
+
     def _example(self) -> str:
         return "cards/H5-S7" if self.puzzle.cards == 2 else "cards/H5-S7-D2-CK"
 
     def _numbered(self, split: str, number: int) -> Hand:
+        self._require_hands(split)
         puzzle = self.puzzle
         rng = _rng(puzzle.cards, puzzle.target, SPLITS.index(split), number)
         if puzzle.cards == 2:
@@ -165,6 +185,12 @@ class HandSource:
 
 
 _FOUR_VALUES = tuple(combinations_with_replacement(range(1, 11), 4))
+
+
+@lru_cache(maxsize=64)
+def _solvable_in(split: str, target: int) -> bool:
+    """Whether a set of four values in a split reaches ``target``."""
+    return any(split in ("all", split_of(values)) and solve(values, target) for values in _FOUR_VALUES)
 
 
 @lru_cache(maxsize=16)

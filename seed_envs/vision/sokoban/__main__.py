@@ -43,16 +43,11 @@ def _pool(arguments: argparse.Namespace) -> None:
     """Writes a pool of distinct solved levels; with the same arguments always the same file."""
     import numpy as np
 
-    from seed_envs.vision.sokoban.generator import generate
-    from seed_envs.vision.sokoban.levels import Level, level_hash
+    from seed_envs.vision.sokoban.generator import generate_distinct
     from seed_envs.vision.sokoban.pools import Pool
 
-    rng, kind = np.random.default_rng(arguments.seed), _kind(arguments)
-    levels: dict[str, Level] = {}
-    while len(levels) < arguments.count:
-        level = generate(rng, kind).level
-        levels.setdefault(level_hash(level), level)
-    Pool.pack(list(levels.values())).save(arguments.output)
+    levels = generate_distinct(np.random.default_rng(arguments.seed), _kind(arguments), arguments.count)
+    Pool.pack(levels).save(arguments.output)
     print(f"{arguments.output}: {len(levels)} levels, {Path(arguments.output).stat().st_size} bytes")
 
 

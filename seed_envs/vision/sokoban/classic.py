@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from seed_envs.errors import SeedEnvsError
 from seed_envs.vision.sokoban.levels import TARGET, Level
 from seed_envs.vision.sokoban.topology import walk_classic, walk_length
 
@@ -23,7 +24,7 @@ MAX_RETRIES = 1_000
 _TRIES = 4
 
 
-class NoLevel(Exception):
+class NoLevel(SeedEnvsError, ValueError):
     """This seed gives no level (too little floor, or no box could be displaced)."""
 
 

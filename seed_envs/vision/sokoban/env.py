@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -25,6 +26,8 @@ from seed_envs.vision.sokoban.tasks import make_source
 from seed_envs.vision.sokoban.text import TEXT_FORMATS, plain_grid, visible_cells
 from seed_envs.vision.sokoban.xsb import parse_levels
 
+OWN_LEVEL = "custom"
+"""Task id of a map that was given as a reset option."""
 GOAL = "Push every box onto a target."
 OBS_MODES = ("both", "image", "text")
 PARSINGS = ("exact", "substring")
@@ -170,6 +173,7 @@ class SokobanEnv(SeedEnv[Observation]):
 
         Raises:
             UnknownOption: For a value that does not exist.
+            ValueError: For a size, number of boxes or length that generated levels cannot have.
             DataMissing, DataInvalid: If a level file is missing or faulty.
         """
         for label, value, known in (
@@ -180,10 +184,16 @@ class SokobanEnv(SeedEnv[Observation]):
                 raise UnknownOption(
                     f"{label}={value!r}; expected one of {list(known)}.{close_matches(value, map(str, known))}"
                 )
-        if not 1 <= max_actions <= MAX_ACTIONS_PER_TURN:
-            raise UnknownOption(f"max_actions={max_actions}; expected 1 to {MAX_ACTIONS_PER_TURN}")
-        height, width = (size, size) if isinstance(size, int) else size
-        self.source = make_source(levels, Difficulty(height, width, boxes, min_steps, max_steps))
+        if type(max_actions) is not int or not 1 <= max_actions <= MAX_ACTIONS_PER_TURN:
+            raise UnknownOption(
+                f"max_actions={max_actions!r}; expected a whole number from 1 to {MAX_ACTIONS_PER_TURN}"
+            )
+        if not isinstance(shaping, (int, float)) or not math.isfinite(shaping):
+            raise UnknownOption(f"shaping={shaping!r}; expected a finite number, 0 for no shaping")
+        sides = size if isinstance(size, (tuple, list)) else (size, size)
+        if len(sides) != 2:
+            raise UnknownOption(f"size={size!r}; expected one side, or rows and columns")
+        self.source = make_source(levels, Difficulty(*sides, boxes, min_steps, max_steps))
         self.splits = self.source.splits  # type: ignore[misc]
         super().__init__(split=split or self.source.default_split, render_mode=render_mode)
         self._rules, self._tile, self._max_actions, self._shaping = rules, tile, max_actions, shaping
@@ -204,10 +214,12 @@ class SokobanEnv(SeedEnv[Observation]):
 
     def _choose_task(self, options: dict[str, Any]) -> str:
         if "level" in options:
-            return "custom"
+            return OWN_LEVEL
         return self.source.choose(self.np_random, options.get("split", self.split))
 
     def _begin(self, task_id: str, options: dict[str, Any]) -> Observation:
+        if "level" in options and task_id != OWN_LEVEL:
+            raise UnknownOption(f"reset options 'level' and 'task_id' ({task_id!r}) exclude each other; pass one")
         self._start(self._own_level(options["level"]) if "level" in options else self.source.load(task_id))
         return self._observe("")
 
@@ -217,7 +229,9 @@ class SokobanEnv(SeedEnv[Observation]):
 
         if not isinstance(text, str) or len(text) > 10_000:
             raise UnknownOption("reset option 'level' is an XSB map: a string of at most 10,000 characters")
-        level = parse_levels(text, "option 'level'")[0]
+        level, *more = parse_levels(text, "option 'level'")
+        if more:
+            raise UnknownOption(f"reset option 'level' holds {len(more) + 1} maps; expected one")
         if level.height > self.source.height or level.width > self.source.width:
             raise UnknownOption(
                 f"reset option 'level' is {level.height}x{level.width}; this environment shows at most "
@@ -320,6 +334,11 @@ class SokobanEnv(SeedEnv[Observation]):
         """
         if not isinstance(state, SokobanState):
             raise InvalidState(f"expected a SokobanState from get_state(), got {type(state).__name__}")
+        level, shown = state.oracle.level, (self.source.height, self.source.width)
+        if (level.height, level.width) != shown:
+            raise InvalidState(
+                f"the state's room is {level.height}x{level.width}; this environment shows {shown[0]}x{shown[1]}"
+            )
         self.task_id, self._running = state.task_id, state.running
         self._action_valid, self._invalid_reason, self._stop_reason = True, "", ""
         self._start(state.oracle)
@@ -328,7 +347,12 @@ class SokobanEnv(SeedEnv[Observation]):
             self._canvas = Canvas(self._game, self._tile)
 
     def render(self) -> Any:
-        """The position as text (``"ansi"``) or as an RGB array (``"rgb_array"``); changes nothing."""
+        """The position as text (``"ansi"``) or as an RGB array (``"rgb_array"``); changes nothing.
+
+        Raises:
+            EpisodeEnded: Before the first reset.
+        """
+        self._require_task()
         if self.render_mode == "ansi":
             return plain_grid(self._game)
         if self.render_mode == "rgb_array":

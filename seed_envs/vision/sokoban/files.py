@@ -101,7 +101,10 @@ class BoxobanSource:
         path = self.root / f"{name}.txt"
         if path.stat().st_size > MAX_FILE_BYTES:
             raise DataInvalid(f"{path}: {path.stat().st_size} bytes; at most {MAX_FILE_BYTES} are read")
-        return sum(1 for line in path.read_bytes().splitlines() if line.startswith(b";"))
+        count = sum(1 for line in path.read_bytes().splitlines() if line.startswith(b";"))
+        if not count:
+            raise DataInvalid(f"{path}: holds no level; in Boxoban files a line that begins with ';' is above each")
+        return count
 
     def task_ids(self, split: str) -> Sequence[str]:
         """The ids of a split, file by file."""

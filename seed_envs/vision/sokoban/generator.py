@@ -12,13 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from seed_envs.errors import SeedEnvsError
-from seed_envs.vision.sokoban.levels import TARGET, Level, room_digest
+from seed_envs.vision.sokoban.levels import TARGET, Level, level_hash, room_digest
 from seed_envs.vision.sokoban.solver import StateBudgetExceeded, StateTable, box_cells
 from seed_envs.vision.sokoban.topology import walk, walk_length
 
 MAX_ATTEMPTS = 50_000
 MAX_TOO_LARGE = 30
+MAX_REPEATS = 2_000
 MAX_TABLE_CELLS = 144
+MAX_STEPS = 999
+"""Greatest optimal length that can be asked for."""
 SPLIT_SHARES = (("train", 0, 204), ("validation", 204, 230), ("test", 230, 256))
 """Rooms belong to the split whose range holds the first byte of their digest (about 80, 10 and 10 %)."""
 
@@ -46,6 +49,9 @@ class Difficulty:
     max_steps: int = 15
 
     def __post_init__(self) -> None:
+        for name in ("height", "width", "boxes", "min_steps", "max_steps"):
+            if type(value := getattr(self, name)) is not int:
+                raise ValueError(f"{name}={value!r}: expected a whole number")
         if min(self.height, self.width) < 4 or self.height * self.width > MAX_TABLE_CELLS:
             raise ValueError(
                 f"size {self.height}x{self.width}: generated rooms have sides of at least 4 and at most "
@@ -53,8 +59,10 @@ class Difficulty:
             )
         if not 1 <= self.boxes <= 4:
             raise ValueError(f"boxes={self.boxes}: generated rooms have 1 to 4 boxes")
-        if not 1 <= self.min_steps <= self.max_steps:
-            raise ValueError(f"expected 1 <= min_steps <= max_steps, got {self.min_steps} and {self.max_steps}")
+        if not 1 <= self.min_steps <= self.max_steps <= MAX_STEPS:
+            raise ValueError(
+                f"expected 1 <= min_steps <= max_steps <= {MAX_STEPS}, got {self.min_steps} and {self.max_steps}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,4 +133,31 @@ def generate(rng: np.random.Generator, kind: Difficulty, split: str | None = Non
         player, boxes = starts[int(rng.random() * len(starts))]
         level = Level(height, width, fixed, box_cells(boxes), player)
         return SolvedLevel(level, table, table.distance_of[player, boxes])
-    raise GenerationFailed(f"no {kind} in {MAX_ATTEMPTS} rooms" + (f" of split {split!r}" if split else ""))
+    raise GenerationFailed(
+        f"none of {MAX_ATTEMPTS} rooms of {height}x{width}"
+        + (f" in split {split!r}" if split else "")
+        + " has a level "
+        f"with boxes={kind.boxes} and an optimal length of {kind.min_steps} to {kind.max_steps}; widen min_steps and "
+        "max_steps, or change size or boxes"
+    )
+
+
+def generate_distinct(rng: np.random.Generator, kind: Difficulty, count: int) -> list[Level]:
+    """Draws levels, no two equal up to rotation and reflection.
+
+    Args:
+        rng: Source of all randomness.
+        kind: Size, boxes and optimal length wanted.
+        count: Number of levels.
+
+    Raises:
+        GenerationFailed: If ``MAX_REPEATS`` draws in a row gave no new level, because the kind has too few.
+    """
+    levels: dict[str, Level] = {}
+    repeats = 0
+    while len(levels) < count:
+        level = generate(rng, kind).level
+        repeats = repeats + 1 if levels.setdefault(level_hash(level), level) is not level else 0
+        if repeats == MAX_REPEATS:
+            raise GenerationFailed(f"found {len(levels)} distinct levels of {kind}, not {count}; ask for fewer")
+    return list(levels.values())

@@ -43,11 +43,6 @@ class Level:
         """Cells of the targets, ascending."""
         return tuple(cell for cell, code in enumerate(self.fixed) if code == TARGET)
 
-    @property
-    def solved(self) -> bool:
-        """Whether every box already stands on a target."""
-        return all(self.fixed[box] == TARGET for box in self.boxes)
-
     def room(self) -> bytearray:
         """Returns the cell codes with boxes and player (as code 5) drawn in."""
         room = bytearray(self.fixed)
@@ -87,6 +82,16 @@ class Level:
             raise DataInvalid(f"{where}: a box or the player stands inside a wall")
         if self.player in self.boxes:
             raise DataInvalid(f"{where}: the player stands on a box")
+        return self
+
+    def unsolved(self, where: str = "level") -> Level:
+        """Returns the level itself.
+
+        Raises:
+            DataInvalid: If every box already stands on a target: such a level is no task.
+        """
+        if all(self.fixed[box] == TARGET for box in self.boxes):
+            raise DataInvalid(f"{where}: nothing to do, every box already stands on a target")
         return self
 
 

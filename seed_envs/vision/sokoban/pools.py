@@ -63,7 +63,8 @@ class Pool(Sequence[Level]):
                 raise DataInvalid(f"{self._where}, level {index}: a target lies inside a wall")
             fixed[target] = TARGET
         level = Level(self.height, self.width, bytes(fixed), tuple(things[: self.boxes]), player)
-        return level.validate(f"{self._where}, level {index}")
+        where = f"{self._where}, level {index}"
+        return level.validate(where).unsolved(where)
 
     def __iter__(self) -> Iterator[Level]:
         return (self[index] for index in range(len(self)))
@@ -117,6 +118,8 @@ class Pool(Sequence[Level]):
         _, height, width, boxes, count, checksum = _HEADER.unpack_from(data)
         body = data[_HEADER.size :]
         pool = cls(height, width, boxes, body, file.name)
+        if not count:
+            raise DataInvalid(f"{file.name}: holds no level")
         if len(pool) != count or zlib.crc32(body) != checksum:
             raise DataInvalid(f"{file.name}: damaged (header says {count} levels, checksum {checksum:08x})")
         return pool

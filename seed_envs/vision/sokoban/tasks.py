@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from seed_envs.errors import UnknownOption, close_matches
@@ -23,7 +24,10 @@ def make_source(levels: str | Path, kind: Difficulty) -> LevelSource:
 
     Raises:
         UnknownOption: If ``levels`` is neither a known name nor an existing path.
+        ValueError: If the procedural source does not make levels of this kind.
     """
+    if not isinstance(levels, (str, os.PathLike)) or not str(levels):
+        raise UnknownOption(f"levels={levels!r}; expected one of {list(LEVEL_SOURCES)}, a pack, or a path")
     if levels == "retrograde":
         return RetrogradeSource(kind)
     if levels == "classic":

@@ -16,7 +16,7 @@ from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from seed_envs.errors import DataInvalid
+from seed_envs.errors import DataInvalid, UnknownOption
 from seed_envs.vision.sokoban.levels import BOX, BOX_ON_TARGET, FLOOR, PLAYER, TARGET, Level
 from seed_envs.vision.sokoban.render import tile_atlas
 from seed_envs.vision.sokoban.rules import OFF_TARGET_REWARD, ON_TARGET_REWARD, SOLVED_REWARD, STEP_REWARD
@@ -69,7 +69,7 @@ class BatchEngine:
         self._rewards = np.concatenate([rewards, rewards + SOLVED_REWARD])
         self.load(np.arange(count), np.zeros(count, np.intp))
 
-    def load(self, games: NDArray[np.intp], levels: NDArray[np.intp]) -> None:
+    def load(self, games: NDArray[np.intp], levels: NDArray[np.integer[Any]]) -> None:
         """Puts the games with these indices on the levels with those indices."""
         cells = self.height * self.width
         self._fixed.reshape(-1, cells)[games] = self._pool_fixed[levels]
@@ -184,26 +184,52 @@ class SokobanVectorEnv(VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[A
         Args:
             seed: One seed for the whole batch; lists are refused, since one generator draws for all games.
             options: ``{"levels": array of N level indices}`` chooses them instead.
+
+        Raises:
+            UnknownOption: For another key, or for anything but N indices of levels.
         """
         if isinstance(seed, list):
             raise gym.error.Error("SokobanVectorEnv draws for all games from one generator; pass one int as seed")
         super().reset(seed=seed)
+        if unknown := sorted(map(str, set(options or {}) - {"levels"})):
+            raise UnknownOption(f"reset option {unknown[0]!r} is unknown; accepted: ['levels']")
         chosen = (options or {}).get("levels")
-        levels = (
-            self.np_random.integers(self.engine.levels, size=self.num_envs) if chosen is None else np.asarray(chosen)
-        )
+        levels = self._draw(self.num_envs) if chosen is None else self._numbers(chosen, self.engine.levels)
         self.engine.load(np.arange(self.num_envs), levels)
         self._done[:] = False
         return self._observe(), {"level": levels}
 
+    def _draw(self, count: int) -> NDArray[np.int64]:
+        return self.np_random.integers(self.engine.levels, size=count)
+
+    def _numbers(self, values: Any, end: int) -> NDArray[np.integer[Any]]:
+        """The values as N whole numbers from 0 up to ``end``, excluded."""
+        numbers = np.asarray(values)
+        if numbers.shape != (self.num_envs,) or numbers.dtype.kind not in "iu":
+            raise UnknownOption(f"expected {self.num_envs} whole numbers, got {numbers.dtype} of shape {numbers.shape}")
+        if numbers.min() < 0 or numbers.max() >= end:
+            raise UnknownOption(f"expected numbers from 0 to {end - 1}, got {numbers.min()} to {numbers.max()}")
+        return numbers
+
     def step(
         self, actions: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Steps every running game and starts the finished ones anew (their action is ignored, their reward is 0)."""
+        """Steps every running game and starts the finished ones anew (their action is ignored, their reward is 0).
+
+        Args:
+            actions: Codes 0 to 8, shape (N,).
+
+        Raises:
+            gymnasium.error.InvalidAction: For anything else.
+        """
+        try:
+            codes = self._numbers(actions, 9)
+        except UnknownOption as error:
+            raise gym.error.InvalidAction(f"actions: {error}") from error
         fresh = np.flatnonzero(self._done)
-        reward, solved = self.engine.step(np.asarray(actions))
+        reward, solved = self.engine.step(codes)
         if fresh.size:
-            self.engine.load(fresh, self.np_random.integers(self.engine.levels, size=fresh.size))
+            self.engine.load(fresh, self._draw(fresh.size))
             reward[fresh], solved[fresh] = 0.0, False
         truncated = (self.engine.steps >= self._limit) & ~solved
         self._done = solved | truncated

@@ -86,7 +86,8 @@ def parse_levels(text: str, where: str) -> list[Level]:
         if rows and stripped and not stripped.startswith(";") and stripped.lstrip()[0] in _READ:
             raise DataInvalid(f"{where}, line {number}: a map row holds an unknown symbol: {stripped[:MAX_SIDE]!r}")
         if rows:
-            levels.append(parse_level(rows, f"{where}, level {len(levels)} (ends at line {number - 1})"))
+            place = f"{where}, level {len(levels)} (ends at line {number - 1})"
+            levels.append(parse_level(rows, place).unsolved(place))
             rows = []
         if len(levels) > MAX_LEVELS:
             raise DataInvalid(f"{where}: more than {MAX_LEVELS} levels")
@@ -112,7 +113,7 @@ def load_levels(path: str | os.PathLike[str]) -> list[Level]:
     if size > MAX_FILE_BYTES:
         raise DataInvalid(f"{file}: {size} bytes; at most {MAX_FILE_BYTES} are read")
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataInvalid(f"{file}: not UTF-8 text ({error.reason} at byte {error.start})") from error
     return parse_levels(text, file.name)
@@ -123,7 +124,7 @@ def boxoban_files(root: Path) -> list[str]:
     names = sorted(path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.txt") if path.is_file())
     if not names:
         raise DataMissing(
-            f"no Boxoban level files (*.txt) below {root}; get them with: "
+            f"no Boxoban level files (*.txt) below {root} (name an .xsb file by its own path); get them with: "
             "git clone https://github.com/google-deepmind/boxoban-levels"
         )
     return names
