@@ -63,4 +63,6 @@ def distillation_BT(options: SEEDOptions, scores: Scores, gates: Tensor) -> Tens
         return losses.sampled_reverse_kl_BT(scores.logps, scores.teacher_logps)
     if options.opd_term == "skill_sd":
         return losses.skill_sd_BT(scores.logps, scores.teacher_logps, scores.old_logps)
+    if options.opd_term == "opid":
+        return losses.opid_loss_BT(scores.logps, scores.teacher_logps, scores.old_logps, options.opd_shift_clip or None)
     raise ValueError(f"opd_term={options.opd_term!r} cannot be computed from sampled tokens")

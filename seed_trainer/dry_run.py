@@ -42,6 +42,17 @@ SHOWN_TRL_FIELDS = (
 )
 
 
+DERIVED = {
+    "max_steps": "rounds",
+    "logging_steps": "rounds",
+    "eval_strategy": "eval_rounds",
+    "eval_steps": "eval_rounds",
+    "save_steps": "save_rounds",
+    "max_completion_length": "max_turn_length",
+}
+"""TRL fields that follow from a field of ours unless they are given."""
+
+
 def resolved_rows(resolved: Resolved) -> list[tuple[str, str, str]]:
     """Return (field, value, origin) of our fields, of the TRL fields that matter, and of every field that was set."""
     ours = {item.name for item in dataclasses.fields(SEEDOptions)} | {
@@ -51,7 +62,8 @@ def resolved_rows(resolved: Resolved) -> list[tuple[str, str, str]]:
     for part in resolved.parts:
         for item in dataclasses.fields(part):
             if item.name in ours or item.name in SHOWN_TRL_FIELDS or item.name in resolved.origin:
-                origin = resolved.origin.get(item.name, default_source(item))
+                follows = DERIVED.get(item.name) if getattr(part, item.name) != item.default else None
+                origin = resolved.origin.get(item.name, f"from {follows}" if follows else default_source(item))
                 rows.append((item.name, _text(getattr(part, item.name)), origin))
     return rows
 

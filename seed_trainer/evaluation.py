@@ -58,7 +58,8 @@ def summarise(records: Sequence[dict[str, Any]], prefix: str = "eval") -> dict[s
         "episodes": float(count),
         "faults": float(len(records) - count),
     }
-    metrics.update({f"success/{name}": sum(values) / len(values) for name, values in sorted(by_type.items())})
+    for name, values in sorted(by_type.items()):
+        metrics |= {f"success/{name}": sum(values) / len(values), f"episodes/{name}": float(len(values))}
     return {f"{prefix}_{name}": float(value) for name, value in metrics.items()}
 
 

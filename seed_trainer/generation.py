@@ -118,7 +118,15 @@ def pick_tokens(logits_BV: Tensor, decoding: Decoding, generator: torch.Generato
 
     Returns:
         Ids and log-probabilities, both shape (B,). The log-probabilities are those of the distribution sampled from.
+
+    Raises:
+        FloatingPointError: If a logit is not a number, as after a diverged update.
     """
+    if bool(logits_BV.isnan().any()):
+        raise FloatingPointError(
+            "the model's logits are not numbers: its weights have diverged; lower learning_rate or opd_coef, or raise "
+            "beta, and go on from an earlier checkpoint"
+        )
     if decoding.temperature == 0:
         logps_BV = torch.log_softmax(logits_BV.float(), dim=-1)
         ids_B = logits_BV.argmax(dim=-1)

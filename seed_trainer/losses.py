@@ -193,6 +193,23 @@ def opid_advantages_BT(
     return (advantages_BT + guidance_BT).detach()
 
 
+def opid_loss_BT(logps_BT: Tensor, teacher_logps_BT: Tensor, logps_old_BT: Tensor, clip: float | None = None) -> Tensor:
+    """Return OPID's other form, an extra loss ``-sg(d) l`` per token with ``d = l_T - l_old``, instead of advantages.
+
+    Unlike :func:`sampled_reverse_kl_BT` the weight stays what it was when the tokens were sampled.
+
+    Args:
+        logps_BT: Live log-probabilities ``l``, the only gradient.
+        teacher_logps_BT: Teacher log-probabilities; detached here.
+        logps_old_BT: Behaviour log-probabilities; detached here.
+        clip: If given, ``d`` is kept within ``[-clip, clip]`` nats.
+    """
+    shift_BT = (teacher_logps_BT - logps_old_BT).detach()
+    if clip is not None:
+        shift_BT = shift_BT.clamp(-clip, clip)
+    return -shift_BT * logps_BT
+
+
 def aggregate(values_BT: Tensor, mask_BT: Tensor, normaliser: Tensor | float) -> Tensor:
     """Return ``sum(mask * values) / normaliser``, the token mean when the normaliser is the token count.
 

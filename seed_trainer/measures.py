@@ -17,7 +17,7 @@ from torch import Tensor
 from seed_trainer.batches import Row
 from seed_trainer.distillation import Scores
 from seed_trainer.rounds import Block
-from seed_trainer.value_alignment import auc, within_group_correlation
+from seed_trainer.teacher import loss_mask
 
 DECISION_ENTROPY = 0.5
 """Student entropy in nats above which a token counts as a decision."""
@@ -69,7 +69,8 @@ def outcome_metrics(block: Block) -> dict[str, float]:
         "ties/all_won": float((won.min(dim=1).values == 1).float().mean()),
         "ties/all_lost": float((won.max(dim=1).values == 0).float().mean()),
     }
-    metrics.update({f"env/success/{name}": _mean(values) for name, values in by_type.items()})
+    for name, values in by_type.items():
+        metrics |= {f"env/success/{name}": _mean(values), f"env/episodes/{name}": float(len(values))}
     stops = Counter(episode.stop_reason.value for episode in episodes)
     metrics.update({f"stop/{name}": count / len(episodes) for name, count in stops.items()})
     return metrics
@@ -111,12 +112,15 @@ def skill_metrics(block: Block) -> dict[str, float]:
     return metrics
 
 
-def token_metrics(block: Block) -> dict[str, float]:
+def token_metrics(block: Block, batch: Mapping[str, Any]) -> dict[str, float]:
     """Return token counts of the round: what was read, sampled, trained and scored by the teacher."""
     rows = [row for row in block.rows if not row.filler]
     flat = float(sum(sum(row.mask) for row in rows))
-    zero = sum(sum(row.mask) for row in rows if block.advantages_N[row.episode] == 0)
+    mask_BT = loss_mask(dict(batch)) > 0
+    advantages_BT = batch["advantages"].view(len(mask_BT), -1).expand(mask_BT.shape)
+    zero = float((advantages_BT[mask_BT] == 0).sum())
     metrics = {
+        "tokens/read": float(sum(len(turn.prompt_ids) for row in rows for turn in row.tokens)),
         "rows/real": float(len(rows)),
         "rows/total": float(len(block.rows)),
         "tokens/student": float(sum(len(row.prompt_ids) + len(row.completion_ids) for row in rows)),
@@ -128,10 +132,11 @@ def token_metrics(block: Block) -> dict[str, float]:
             sum(len(row.teacher_prompt_ids or []) + len(row.completion_ids) for row in rows)
         )
         metrics["tokens/skill"] = float(sum(skill.tokens for skill in block.skills))
+        metrics["tokens/skill_read"] = float(sum(skill.prompt_tokens for skill in block.skills))
     return metrics
 
 
-def log_round(trainer: Any, block: Block) -> None:
+def log_round(trainer: Any, block: Block, batch: Mapping[str, Any]) -> None:
     """Put a round's metrics in place of TRL's row-weighted ones and add one table entry per episode."""
     metrics = trainer._metrics["train"]
     for name in ("rewards/episode_return/mean", "rewards/episode_return/std"):
@@ -145,7 +150,7 @@ def log_round(trainer: Any, block: Block) -> None:
         "reward_std": float(grouped.std(dim=1, correction=0).mean()),
         "frac_reward_zero_std": float((grouped == grouped[:, :1]).all(dim=1).float().mean()),
     }
-    append_metrics(trainer, {**true, **outcome_metrics(block), **skill_metrics(block), **token_metrics(block)})
+    append_metrics(trainer, {**true, **outcome_metrics(block), **skill_metrics(block), **token_metrics(block, batch)})
     if trainer.log_completions:
         _log_table(trainer, block)
 
@@ -185,11 +190,19 @@ def log_tokens(trainer: Any, rows: Sequence[Row]) -> None:
     )
 
 
-def log_overhead(metrics: dict[str, list[float]], steps: float) -> None:
-    """Log the cost of skills and teacher against everything else of the same steps."""
-    extra = sum(metrics.get("time/skills", [])) + sum(metrics.get("time/teacher", []))
+PARTS_OF_A_STEP = ("rollout", "skills", "scoring", "teacher", "staleness", "records")
+"""Timed parts that lie inside a training step; what is left of it is the update."""
+
+
+def log_overhead(metrics: dict[str, list[float]]) -> None:
+    """Log the time of the updates, and the cost of skills and teacher against everything else of the same steps."""
     whole = sum(metrics.get("step_time", []))
-    if steps and whole > extra > 0:
+    if not whole:
+        return
+    parts = {name: sum(metrics.get(f"time/{name}", [])) for name in PARTS_OF_A_STEP}
+    metrics["time/update"].append(max(0.0, whole - sum(parts.values())))
+    extra = parts["skills"] + parts["teacher"]
+    if whole > extra > 0:
         metrics["time/overhead"].append(extra / (whole - extra))
 
 
@@ -202,7 +215,7 @@ def gate_metrics(scores: Scores, gates: Tensor, success_B: Tensor, beta: float) 
     shift = (scores.teacher_logps - scores.logps).detach()[chosen]
     won = (success_B[:, None] > 0).expand_as(chosen)
     decision = scores.entropies > DECISION_ENTROPY
-    quantiles = torch.quantile(values.float(), torch.tensor([0.1, 0.5, 0.9], device=values.device)).tolist()
+    deciles = values.float().sort().values[[int(share * (len(values) - 1) / 10 + 0.5) for share in range(1, 10)]]
 
     def part(where: Tensor) -> float:
         picked = gates[chosen & where]
@@ -213,11 +226,11 @@ def gate_metrics(scores: Scores, gates: Tensor, success_B: Tensor, beta: float) 
         "opd/gate_beta": beta,
         "opd/gate_mean": float(values.mean()),
         "opd/gate_std": float(values.std(correction=0)),
-        "opd/gate_p10": quantiles[0],
-        "opd/gate_p50": quantiles[1],
-        "opd/gate_p90": quantiles[2],
+        **{f"opd/gate_p{share}0": float(value) for share, value in enumerate(deciles, start=1)},
         "opd/gate_above_half": float((values > 0.5).float().mean()),
         "opd/gate_saturated": float(((values < 0.05) | (values > 0.95)).float().mean()),
+        "opd/gate_saturated_low": float((values < 0.05).float().mean()),
+        "opd/gate_saturated_high": float((values > 0.95).float().mean()),
         "opd/gate_success": part(won),
         "opd/gate_failure": part(~won),
         "opd/gate_decision_success": part(won & decision),
@@ -230,25 +243,6 @@ def gate_metrics(scores: Scores, gates: Tensor, success_B: Tensor, beta: float) 
 
 def _covariance(first: Tensor, second: Tensor) -> float:
     return float((first * second).mean() - first.mean() * second.mean())
-
-
-def proxy_metrics(scores: Scores, gates: Tensor, batch: Mapping[str, Any]) -> dict[str, float]:
-    """Return the cheap value-alignment proxy: how well an episode's mean gate predicts its success."""
-    episodes: dict[int, list[tuple[float, float]]] = defaultdict(list)
-    counts = (scores.mask > 0).sum(-1)
-    sums = (gates * (scores.mask > 0)).sum(-1)
-    for index in range(len(counts)):
-        if counts[index]:
-            episodes[int(scores.episode_B[index])].append((float(sums[index]), float(counts[index])))
-    gate = {key: sum(s for s, _ in parts) / sum(c for _, c in parts) for key, parts in episodes.items()}
-    won = {int(e): float(s) for e, s in zip(scores.episode_B, batch["success"], strict=True)}
-    keys = sorted(gate)
-    outcome = [won[key] for key in keys]
-    values = [gate[key] for key in keys]
-    return {
-        "align/auc": auc(values, outcome),
-        "align/correlation": within_group_correlation(values, outcome),
-    }
 
 
 def split_metrics(
@@ -271,6 +265,6 @@ def log_distillation(trainer: Any, scores: Scores, gates: Tensor, opd: Tensor, b
     scale = float(trainer.current_gradient_accumulation_steps)
     metrics = gate_metrics(scores, gates, batch["success"], trainer.gate_beta)
     metrics["opd/loss"] = float(opd.detach()) * scale
-    metrics.update(proxy_metrics(scores, gates, batch))
+    trainer.proxy.add(scores, gates, batch, trainer.round_index)
     metrics.update(split_metrics(scores, gates, batch, trainer.task_types))
     append_metrics(trainer, metrics)

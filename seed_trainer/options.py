@@ -26,6 +26,21 @@ SKILL_SOURCES = (
     "none",
 )
 _WITH_AGE = {"stale", "stale_text"}
+_NOT_NEGATIVE = (
+    *("opd_coef", "opd_gate_beta", "opd_gate_beta_end", "skill_temperature", "eval_temperature"),
+    *("adv_invalid_penalty", "adv_shaping_rounds", "opd_top_k", "opd_shift_clip", "gigpo_coef", "eval_rounds"),
+    *("max_concurrent_episodes", "log_episodes", "gradient_every", "staleness_noise_temperature", "opd_start_round"),
+)
+_AT_LEAST_ONE = (
+    *("max_turn_length", "max_prompt_length", "max_skill_length", "max_analysis_length", "eval_repeats"),
+    *("max_analysis_prompt_length", "log_episodes_every", "staleness_every"),
+)
+_RANGES: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(_NOT_NEGATIVE, (0.0, math.inf)),
+    **dict.fromkeys(_AT_LEAST_ONE, (1.0, math.inf)),
+    **dict.fromkeys(("opd_jsd_mix", "gigpo_gamma", "gigpo_similarity"), (0.0, 1.0)),
+}
+"""Smallest and largest allowed value of the fields that have limits."""
 
 
 def option(default: Any, help: str, source: str = "ours") -> Any:
@@ -84,7 +99,7 @@ class SEEDOptions:
     save_rounds: int = option(10, "Rounds between checkpoints, unless save_steps or save_strategy is given.")
     max_turn_length: int = option(512, "Length limit of one reply.", "paper")
     max_prompt_length: int = option(
-        4096, "Length limit of a prompt; the oldest history is cut, never skill, task or observation.", "paper"
+        4096, "Length limit of a prompt; the oldest history is cut, never skill, task or observation.", "released"
     )
     max_concurrent_episodes: int = option(0, "Episodes played at the same time per process (0: the whole block).")
     env_backend: Literal["inline", "thread", "process"] = option("inline", "How environments are stepped.")
@@ -103,8 +118,10 @@ class SEEDOptions:
     skill_temperature: float = option(0.0, "Temperature of the analyzer (0: greedy).", "released")
     # Distillation
     opd_coef: float = option(0.01, "Weight lambda of the distillation term; 0 is plain GRPO.", "paper")
-    opd_term: Literal["gated", "sampled", "jsd", "skill_sd"] = option(
-        "gated", "Distillation term: SEED's gated one, sampled reverse KL, full-vocabulary JSD, or Skill-SD.", "paper"
+    opd_term: Literal["gated", "sampled", "jsd", "skill_sd", "opid"] = option(
+        "gated",
+        "Distillation term: SEED's gated one, sampled reverse KL, full-vocabulary JSD, Skill-SD's, or OPID's.",
+        "paper",
     )
     opd_gate: Literal["gap", "entropy", "soft_or", "constant", "centered"] = option(
         "gap",
@@ -125,6 +142,7 @@ class SEEDOptions:
     opd_outcomes: Literal["all", "failure", "success"] = option("all", "Which episodes are distilled.", "paper")
     opd_jsd_mix: float = option(0.5, "b of the generalised JSD (0: KL(T||S), 1: KL(S||T)).", "released")
     opd_top_k: int = option(0, "JSD over the teacher's k likeliest tokens (0: whole vocabulary).")
+    opd_shift_clip: float = option(0.0, "Largest |l_T - l_old| that opd_term=opid uses, in nats (0: no limit).")
     teacher_policy: Literal["live", "snapshot", "initial", "ema"] = option(
         "live",
         "Teacher weights: the current ones before each mini-batch (Algorithm 1), those of the round, those training "
@@ -143,6 +161,9 @@ class SEEDOptions:
     adv_shaping_coef: float = option(0.5, "w of RLSD, or the episode weight of OPID.")
     adv_shaping_rounds: int = option(0, "Rounds over which RLSD's w falls linearly to 0 (0: constant).")
     adv_step_skill_coef: float = option(0.0, "OPID's weight of critical-step skills.")
+    adv_step_skill: Literal["replaces", "adds"] = option(
+        "replaces", "Whether a critical-step skill takes the place of the episode skill there, or adds to it.", "paper"
+    )
     gigpo_coef: float = option(0.0, "w of GiGPO's step-level advantage (0: off).", "paper")
     gigpo_gamma: float = option(0.95, "Discount of GiGPO's step returns.", "released")
     gigpo_similarity: float = option(1.0, "Anchors at least this similar are the same state (1: identical).")
@@ -154,7 +175,12 @@ class SEEDOptions:
     eval_repeats: int = option(1, "Episodes per panel task in evaluations.")
     log_episodes: int = option(2, "Episodes written to episodes.jsonl with their tokens, per recorded round.")
     log_episodes_every: int = option(10, "Rounds between records in episodes.jsonl.")
-    staleness_ages: str = option("", "Comma-separated ages k for the staleness diagnostic (empty: off).")
+    staleness_ages: str = option(
+        "", "Comma-separated ages k for the staleness diagnostic, such as 0,1,5,10,25 (empty: off)."
+    )
+    staleness_noise_temperature: float = option(
+        1.0, "Temperature at which today's analyzer writes again for the diagnostic's noise floor (0: not measured)."
+    )
     staleness_every: int = option(10, "Rounds between staleness measurements.")
     staleness_gradients: bool = option(
         False, "Also measure the cosine of the distillation gradients (a backward pass over the whole round per age)."
@@ -176,23 +202,27 @@ class SEEDOptions:
                 close = difflib.get_close_matches(str(value), choices, n=1)
                 hint = f"; did you mean {close[0]!r}?" if close else ""
                 raise ValueError(f"{item.name}={value!r} is unknown, expected one of {choices}{hint}")
-        parse_skill_source(self.skill_source)
-        for name in ("opd_coef", "opd_gate_beta", "skill_temperature", "eval_temperature", "adv_invalid_penalty"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name}={getattr(self, name)} must not be negative")
+        source = parse_skill_source(self.skill_source)
+        for name, (low, high) in _RANGES.items():
+            value = getattr(self, name)
+            if not low <= value <= high:
+                limits = f"must be between {low:g} and {high:g}" if math.isfinite(high) else f"must be at least {low:g}"
+                raise ValueError(f"{name}={value} {limits}")
         if not 0.0 <= self.teacher_ema_decay < 1.0:
             raise ValueError(f"teacher_ema_decay={self.teacher_ema_decay} must be at least 0 and below 1")
-        for name in ("max_turn_length", "max_prompt_length", "max_skill_length", "max_analysis_length", "eval_repeats"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)} must be at least 1")
         needs_library = self.skill_source == "library" or self.actor_skill != "none"
         if needs_library and not self.skill_library:
             raise ValueError(
                 "skill_source=library and actor_skill need skill_library=FILE.json; write one by hand or run "
                 "`seed-train data --library FILE.json ...`"
             )
-        if self.opd_tokens != "all" and self.opd_term == "jsd" and self.opd_top_k < 0:
-            raise ValueError(f"opd_top_k={self.opd_top_k} must not be negative")
+        if not re.fullmatch(r"\s*(\d+\s*(,\s*\d+\s*)*)?", self.staleness_ages):
+            raise ValueError(f"staleness_ages={self.staleness_ages!r} must be numbers of rounds, such as '1,5,10,25'")
+        if self.ages and source.name != "own":
+            raise ValueError(
+                f"staleness_ages compares the policy's own skills of today and of earlier rounds; it cannot be "
+                f"measured with skill_source={self.skill_source}"
+            )
 
     @property
     def ages(self) -> list[int]:
@@ -201,10 +231,5 @@ class SEEDOptions:
 
 
 def _choices(annotation: str) -> list[str]:
-    match = re.fullmatch(r"Literal\[(.*)\]", annotation)
-    return (
-        re.findall(r"\"([^\"]+)\"|'([^']+)'", match.group(1))
-        and [first or second for first, second in re.findall(r"\"([^\"]+)\"|'([^']+)'", match.group(1))]
-        if match
-        else []
-    )
+    """Return the values of a ``Literal[...]`` annotation, none for any other."""
+    return re.findall(r"[\"']([^\"']+)[\"']", annotation) if annotation.startswith("Literal[") else []

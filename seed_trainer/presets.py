@@ -96,6 +96,24 @@ METHODS: dict[str, Method] = {
         "Advantages plus the teacher's shift under the episode's own skill.",
         "arXiv 2606.26790",
     ),
+    "opid_steps": Method(
+        {
+            "skill_source": "own",
+            "opd_coef": 0.0,
+            "adv_shaping": "opid",
+            "adv_shaping_coef": 0.001,
+            "adv_step_skill_coef": 0.001,
+            "skill_analyzer": "json_steps",
+            "rollout_layout": "turn",
+        },
+        "The same, and the most critical step is scored under a skill of its own.",
+        "arXiv 2606.26790",
+    ),
+    "opid_loss": Method(
+        {"skill_source": "own", "opd_term": "opid", "opd_coef": 0.001, "adv_shaping": "none"},
+        "The teacher's shift at sampling time as the weight of an extra loss, instead of in the advantage.",
+        "arXiv 2606.26790",
+    ),
     "skill_grpo": Method(
         {**_NO_TEACHER, "actor_skill": "train"},
         "Library skill in the actor's prompt while training.",
@@ -153,6 +171,9 @@ RECIPES: dict[str, dict[str, Any]] = {
         "steps_per_generation": 128,
         "gradient_accumulation_steps": 16,
         "env_id": "seed/ALFWorld-v0",
+        "train_split": "train",
+        "eval_split": "valid_seen",
+        "eval_tasks": 128,
         "env_max_steps": 30,
         "rounds": 160,
         "max_prompt_length": 2048,
@@ -162,6 +183,9 @@ RECIPES: dict[str, dict[str, Any]] = {
         "steps_per_generation": 128,
         "gradient_accumulation_steps": 8,
         "env_id": "seed/WebShop-v0",
+        "train_split": "verl-train",
+        "eval_split": "verl-test",
+        "eval_tasks": 128,
         "env_max_steps": 15,
         "rounds": 160,
         "max_prompt_length": 4096,
@@ -172,12 +196,15 @@ RECIPES: dict[str, dict[str, Any]] = {
         "steps_per_generation": 1024,
         "gradient_accumulation_steps": 128,
         "env_id": "seed/SearchQA-v0",
+        "train_split": "train",
+        "eval_split": "eval",
         "env_max_steps": 4,
         "rounds": 150,
         "max_prompt_length": 4096,
         "beta": 0.001,
         "entropy_coef": 0.0,
         "adv_invalid_penalty": 0.01,
+        "lr_scheduler_type": "constant_with_warmup",
         "warmup_steps": 0.1,
     },
     "released/sokoban": {
@@ -185,6 +212,8 @@ RECIPES: dict[str, dict[str, Any]] = {
         "steps_per_generation": 256,
         "gradient_accumulation_steps": 8,
         "env_id": "seed/Sokoban-v0",
+        "eval_split": "test",
+        "eval_tasks": 128,
         "env_max_steps": 15,
         "rounds": 150,
         "max_prompt_length": 1024,
@@ -196,15 +225,44 @@ RECIPES: dict[str, dict[str, Any]] = {
         "steps_per_generation": 128,
         "gradient_accumulation_steps": 32,
         "env_id": "seed/EZPoints-v0",
+        "eval_split": "test",
+        "eval_tasks": 128,
         "env_max_steps": 8,
         "rounds": 100,
         "max_prompt_length": 1024,
         "max_analysis_length": 2048,
     },
 }
-"""Every recipe. Batch sizes are for one process and one episode per micro-batch: divide ``steps_per_generation`` and
-``gradient_accumulation_steps`` by the number of processes. The published mini-batches count step samples (256, 64, 512,
-64, 128); here a mini-batch is a number of episodes that gives about as many."""
+"""Every recipe of stage 2. Batch sizes are for one process and one episode per micro-batch: divide
+``steps_per_generation`` and ``gradient_accumulation_steps`` by the number of processes. The published mini-batches
+count step samples (256, 64, 512, 64, 128); here a mini-batch is a number of episodes that gives about as many."""
+
+_SFT_TEXT: dict[str, Any] = {"learning_rate": 5e-6, "max_length": 12288, "validation_share": 0.1}
+_SFT_VISION: dict[str, Any] = {"learning_rate": 2e-6, "max_length": 4096, "validation_share": 0.1}
+
+SFT_RECIPES: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "released/alfworld": {**_SFT_TEXT, "max_length": 8192},
+    "released/webshop": _SFT_TEXT,
+    "released/search_qa": _SFT_TEXT,
+    "released/sokoban": _SFT_VISION,
+    "released/ezpoints": _SFT_VISION,
+}
+"""Every recipe of supervised training (stage 1)."""
+
+_DATA_TEXT: dict[str, Any] = {"tasks": 180, "repeats": 8, "temperature": 0.4, "endpoint_max_tokens": 1024}
+_DATA_VISION: dict[str, Any] = {"tasks": 180, "repeats": 8, "temperature": 1.0, "endpoint_max_tokens": 8192}
+
+DATA_RECIPES: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "released/alfworld": {**_DATA_TEXT, "env_id": "seed/ALFWorld-v0", "split": "train", "max_prompt_length": 2048},
+    "released/webshop": {**_DATA_TEXT, "env_id": "seed/WebShop-v0", "split": "verl-train"},
+    "released/search_qa": {**_DATA_TEXT, "env_id": "seed/SearchQA-v0", "split": "train"},
+    "released/sokoban": {**_DATA_VISION, "env_id": "seed/Sokoban-v0", "max_prompt_length": 1024},
+    "released/ezpoints": {**_DATA_VISION, "env_id": "seed/EZPoints-v0", "max_prompt_length": 1024},
+}
+"""Every recipe of stage 1 data. The released ALFWorld data has 30 tasks of each of the six families; here 180 are drawn
+from all."""
 
 
 def lookup(table: Mapping[str, Any], name: str, flag: str) -> Any:

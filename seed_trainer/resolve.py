@@ -1,6 +1,7 @@
 """From defaults, recipe, method, YAML file and flags to one configuration that knows where each value comes from.
 
-Later wins: defaults, recipe, method of the file, file, method given as a flag, flags.
+Later wins: defaults, recipe, method of the file, file, method given as a flag, flags. A method given as a flag takes
+the place of the file's method altogether; what the file itself sets stays.
 """
 
 from __future__ import annotations
@@ -67,9 +68,12 @@ def load_config(name: str) -> dict[str, Any]:
         raise UserError(f"--config {name!r} is not valid YAML: {error}") from None
     if not isinstance(values, dict):
         raise UserError(f"--config {name!r} must hold a mapping of fields to values")
-    for variable, value in dict(values.pop("env", None) or {}).items():
+    variables = values.pop("env", None) or {}
+    if not isinstance(variables, dict):
+        raise UserError(f"--config {name!r}: env must map environment variables to values (the environment is env_id)")
+    for variable, value in variables.items():
         os.environ[str(variable)] = str(value)
-    return values
+    return {str(key): value for key, value in values.items()}
 
 
 def _take(arguments: list[str], flag: str) -> str | None:
@@ -107,13 +111,19 @@ def _flags_given(arguments: Sequence[str]) -> list[str]:
     return [a.removeprefix("--").split("=", 1)[0].replace("-", "_") for a in arguments if a.startswith("--")]
 
 
-def resolve(argv: Sequence[str], parts: Sequence[Any], description: str = "") -> Resolved:
+def resolve(
+    argv: Sequence[str],
+    parts: Sequence[Any],
+    description: str = "",
+    recipes: Mapping[str, Mapping[str, Any]] = RECIPES,
+) -> Resolved:
     """Parse a command line into dataclasses.
 
     Args:
         argv: Arguments after the command.
-        parts: Dataclasses whose fields are the known fields.
+        parts: Dataclasses whose fields are the known fields. With a field ``recipe`` or ``method`` presets apply.
         description: For ``--help``.
+        recipes: What ``recipe`` may name.
 
     Raises:
         UserError: For unknown fields, methods, recipes or values.
@@ -125,7 +135,7 @@ def resolve(argv: Sequence[str], parts: Sequence[Any], description: str = "") ->
     known = [item.name for part in parts for item in dataclasses.fields(part) if item.init]
     config = _take(arguments, "config")
     values = load_config(config) if config else {}
-    layers = _layers(arguments, values, f"config {config}", presets="method" in known)
+    layers = _layers(arguments, values, f"config {config}", known, recipes)
     origin, defaults = {}, {}
     for name, layer in layers:
         _check_known(layer, known, name)
@@ -145,41 +155,54 @@ def resolve(argv: Sequence[str], parts: Sequence[Any], description: str = "") ->
     _check_known(dict.fromkeys(given), flags, "the flags")
     for action in parser._actions:
         if action.dest in defaults:
+            if defaults[action.dest] is None and action.default is not None:
+                raise UserError(
+                    f"{action.dest} in {origin[action.dest]} has no value; write one, or leave the line out"
+                )
             action.default = _plain(defaults[action.dest])
             action.required = False
     try:
         instances = list(parser.parse_args_into_dataclasses(arguments, look_for_args_file=False))
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise UserError(str(error)) from None
     origin.update({options[f"--{name}"].dest: "flag" for name in given})
     return Resolved(instances, origin)
 
 
 def _layers(
-    arguments: list[str], values: dict[str, Any], config: str, presets: bool
+    arguments: list[str],
+    values: dict[str, Any],
+    config: str,
+    known: Sequence[str],
+    recipes: Mapping[str, Mapping[str, Any]],
 ) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the layers of values below the flags, weakest first, each with its name."""
-    if not presets:
-        return [(config, values)]
-    recipe_flag, method_flag = _take(arguments, "recipe"), _take(arguments, "method")
-    recipe = recipe_flag or str(values.pop("recipe", "paper"))
-    method_file = values.pop("method", None)
-    try:
-        layers: list[tuple[str, Mapping[str, Any]]] = [(f"recipe {recipe}", lookup(RECIPES, recipe, "recipe"))]
-        if method_file:
-            layers.append((f"method {method_file}", lookup(METHODS, str(method_file), "method").fields))
-        layers.append((config, values))
-        if method_flag:
-            layers.append((f"method {method_flag}", lookup(METHODS, method_flag, "method").fields))
-    except ValueError as error:
-        raise UserError(str(error)) from None
-    names = {"method": method_flag or str(method_file or "seed"), "recipe": recipe}
-    return [*layers, ("flag" if method_flag or recipe_flag else config if method_file else "default (paper)", names)]
+    tables = {"recipe": (recipes, "paper"), "method": ({n: m.fields for n, m in METHODS.items()}, "seed")}
+    below: list[tuple[str, Mapping[str, Any]]] = []
+    above: list[tuple[str, Mapping[str, Any]]] = []
+    for preset, (table, default) in tables.items():
+        if preset not in known:
+            continue
+        flag, in_file = _take(arguments, preset), values.pop(preset, None)
+        name = flag or str(in_file or default)
+        try:
+            layer = (f"{preset} {name}", lookup(table, name, preset))
+        except ValueError as error:
+            raise UserError(str(error)) from None
+        if preset == "method" and flag:
+            above.append(layer)
+        elif flag or in_file or preset == "recipe":
+            below.append(layer)
+        origin = "flag" if flag else config if in_file else "default (paper)"
+        above.append((origin, {preset: name}))
+    return [*below, (config, values), *above]
 
 
 def _plain(value: Any) -> Any:
-    """Turn mappings into JSON text, the form their fields take on the command line."""
-    return json.dumps(value) if isinstance(value, dict) else value
+    """Turn a value of a file into the text it would be on the command line, so that it is read and checked alike."""
+    if isinstance(value, dict):
+        return json.dumps(value)
+    return str(value) if isinstance(value, (bool, int, float)) else value
 
 
 def default_source(item: dataclasses.Field[Any]) -> str:

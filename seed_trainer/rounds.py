@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from seed_envs.trajectory import Trajectory
+from seed_envs.trajectory import Step, Trajectory
 from seed_trainer.advantages import (
     discounted_returns,
     gigpo_step_advantages_S,
@@ -98,34 +100,50 @@ def _invalid_steps(episode: Trajectory) -> int:
     return sum(not step.action_valid for step in episode.steps)
 
 
-def _spread(block: Block, flat: Tensor) -> list[list[float]]:
-    values = iter(flat.tolist())
-    return [[next(values) for _ in episode.steps] for episode in block.episodes]
+def _scored(block: Block) -> list[int]:
+    """Return the episodes whose outcome says something about the policy; faults of the machinery do not."""
+    return [index for index, episode in enumerate(block.episodes) if episode.stop_reason.scored]
+
+
+def _by_step(block: Block, flat: Tensor) -> list[list[float]]:
+    """Hand the values of all steps of scored episodes back to their steps; the steps of others get 0."""
+    values, scored = iter(flat.tolist()), set(_scored(block))
+    return [
+        [next(values) if index in scored else 0.0 for _ in episode.steps]
+        for index, episode in enumerate(block.episodes)
+    ]
 
 
 def _step_groups(block: Block) -> list[int]:
-    return [index // block.group_size for index, episode in enumerate(block.episodes) for _ in episode.steps]
+    return [index // block.group_size for index in _scored(block) for _ in block.episodes[index].steps]
 
 
 def _step_unit(block: Block, options: SEEDOptions) -> list[list[float]]:
-    scores = torch.tensor(
-        [
-            episode.total_reward - (0.0 if step.action_valid else options.adv_invalid_penalty)
-            for episode in block.episodes
-            for step in episode.steps
-        ]
-    )
-    return _spread(block, step_advantages_S(scores, _step_groups(block), options.adv_std))
+    scores = [
+        block.episodes[index].total_reward - (0.0 if step.action_valid else options.adv_invalid_penalty)
+        for index in _scored(block)
+        for step in block.episodes[index].steps
+    ]
+    return _by_step(block, step_advantages_S(torch.tensor(scores), _step_groups(block), options.adv_std))
 
 
 def _gigpo(block: Block, options: SEEDOptions) -> list[list[float]]:
+    episodes = [block.episodes[index] for index in _scored(block)]
     returns = [
         value
-        for episode in block.episodes
+        for episode in episodes
         for value in discounted_returns([step.reward for step in episode.steps], options.gigpo_gamma)
     ]
-    anchors = [step.observation for episode in block.episodes for step in episode.steps]
+    anchors = [_anchor(step) for episode in episodes for step in episode.steps]
     flat = gigpo_step_advantages_S(
         torch.tensor(returns), _step_groups(block), anchors, options.adv_std, options.gigpo_similarity
     )
-    return _spread(block, flat)
+    return _by_step(block, flat)
+
+
+def _anchor(step: Step) -> str:
+    """Return what tells one state from another: the observation, with the bytes of its picture if it has one."""
+    image = getattr(step.context, "image", None)
+    if image is None:
+        return step.observation
+    return hashlib.sha256(step.observation.encode() + np.ascontiguousarray(image).tobytes()).hexdigest()

@@ -34,7 +34,7 @@ class WeightHistory:
         self.source = source
         finite = [*ages, *([int(source.age)] if source.name == "stale" and math.isfinite(source.age) else [])]
         self.depth = max(finite, default=0)
-        self.keeps_first = source.name == "stale"
+        self.keeps_first = source.name == "stale" and math.isinf(source.age)
         self.rounds: dict[int, dict[str, Tensor]] = {}
 
     def remember(self, model: Any, round_index: int) -> None:
@@ -48,8 +48,11 @@ class WeightHistory:
 
     @contextmanager
     def analyzer(self, model: Any, round_index: int) -> Iterator[None]:
-        """Give the model the weights of the configured analyzer for the time of the block."""
-        if self.source.name != "stale" or not self.rounds:
+        """Give the model the weights of the configured analyzer for the time of the block.
+
+        Rounds before the k-th one have no analyzer that old; theirs is the oldest there is.
+        """
+        if self.source.name != "stale" or not self.source.age or not self.rounds:
             yield
             return
         wanted = min(self.rounds) if math.isinf(self.source.age) else round_index - int(self.source.age)
@@ -63,7 +66,10 @@ class WeightHistory:
 
     @contextmanager
     def at(self, model: Any, round_index: int) -> Iterator[None]:
-        """Give the model the stored weights of a round for the time of the block."""
+        """Give the model the stored weights of a round for the time of the block, its own if it is not stored."""
+        if round_index not in self.rounds:
+            yield
+            return
         current = trainable_parameters(model)
         _assign(model, self.rounds[round_index])
         try:

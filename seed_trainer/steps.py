@@ -5,6 +5,7 @@ Each method is one step of a round or of a loss; when they run is decided by the
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from accelerate.utils import gather_object
 from torch import Tensor
 from trl import GRPOTrainer
 from trl.models.utils import disable_gradient_checkpointing, unwrap_model_for_generation
@@ -30,6 +32,7 @@ from seed_trainer.clock import Clock
 from seed_trainer.config import SEEDConfig
 from seed_trainer.encoding import ChatEncoder
 from seed_trainer.engine import engine_generate
+from seed_trainer.gate_proxy import GateProxy
 from seed_trainer.generation import CachedSampler, Decoding, EngineSampler, Sampler
 from seed_trainer.options import SkillSource
 from seed_trainer.play import EpisodePlayer, block_tasks
@@ -76,6 +79,7 @@ class SEEDSteps(GRPOTrainer):
     teacher_weights: TeacherWeights
     recorder: EpisodeRecorder
     clock: Clock
+    proxy: GateProxy
     task_types: list[str]
     _block: Block | None
     _captured: list[tuple[Tensor, Tensor]] | None
@@ -108,6 +112,7 @@ class SEEDSteps(GRPOTrainer):
                 self.library,
                 self.memory,
                 self._random_text,
+                gather_object,
             )
             return assign_skills(self.skill_source, own, context)
 
@@ -178,15 +183,17 @@ class SEEDSteps(GRPOTrainer):
         inputs = teacher_inputs({**batch, **step}, self._image_pad_token_id, prefix="step_teacher")
         step_shift = self._score_chunks(self.model, inputs, self.args.steps_per_generation) - old
         step_mask = mask * step["step_mask"][:, None]
+        adds = self.args.adv_step_skill == "adds"
         return losses.opid_advantages_BT(
-            advantages, shift, weight, step_shift, self.args.adv_step_skill_coef, step_mask
+            advantages, shift, weight, step_shift, self.args.adv_step_skill_coef, step_mask, adds
         )
 
     def _record(self, block: Block, batch: dict[str, Any]) -> None:
-        measures.log_round(self, block)
-        self.recorder.record(self, block, batch)
+        measures.log_round(self, block, batch)
+        with self.clock("records"):
+            self.recorder.record(self, block, batch)
         if self.args.ages and block.skills and self.round_index % self.args.staleness_every == 0:
-            with self.clock("staleness"):
+            with self.clock("staleness"), self._own_randomness():
                 log_staleness(self, block, batch)
         self.weights.remember(self._unwrapped, self.round_index)
 
@@ -305,9 +312,13 @@ class SEEDSteps(GRPOTrainer):
             self.args.max_prompt_length,
         )
 
-    def _writer(self) -> SkillWriter:
+    def _writer(self, temperature: float | None = None) -> SkillWriter:
+        """Return the analyzer; a temperature takes the place of the configured one."""
         analyzer = get_analyzer(self.args.skill_analyzer, self.profile.style)
-        return SkillWriter(self.encoder, self.sampler, self.args.rollout_layout, analyzer, self.args)
+        writer = SkillWriter(self.encoder, self.sampler, self.args.rollout_layout, analyzer, self.args)
+        if temperature is not None:
+            writer.decoding = dataclasses.replace(writer.decoding, temperature=temperature)
+        return writer
 
     def library_skill(self, episode: Trajectory) -> str:
         """Return the library's advice for an episode that is about to begin."""
@@ -320,6 +331,15 @@ class SEEDSteps(GRPOTrainer):
 
     def _rng(self, purpose: int) -> np.random.Generator:
         return np.random.default_rng([self.args.seed, self.accelerator.process_index, self.round_index, purpose])
+
+    @contextmanager
+    def _own_randomness(self) -> Iterator[None]:
+        """Let diagnostics sample without changing what training samples next."""
+        state = self.generator.get_state()
+        try:
+            yield
+        finally:
+            self.generator.set_state(state)
 
     def _seed(self, purpose: int) -> None:
         """Seed sampling from run seed, process, round and purpose, so that resuming repeats it exactly."""

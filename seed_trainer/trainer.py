@@ -36,6 +36,7 @@ from seed_trainer.config import SEEDConfig
 from seed_trainer.distillation import Scores, distillation_BT, gates_BT
 from seed_trainer.encoding import ChatEncoder
 from seed_trainer.evaluation import EVALUATIONS_FILE, evaluate_panel
+from seed_trainer.gate_proxy import GateProxy
 from seed_trainer.gradients import log_gradients
 from seed_trainer.linelog import LineLog
 from seed_trainer.model_card import model_card, write_model_card
@@ -45,6 +46,7 @@ from seed_trainer.records import EpisodeRecorder
 from seed_trainer.rollout import as_growing
 from seed_trainer.rounds import Block, episode_advantages_N, row_advantages_B
 from seed_trainer.skills.library import SkillLibrary
+from seed_trainer.skills.prompts import get_analyzer
 from seed_trainer.skills.sources import SkillMemory
 from seed_trainer.snapshots import WeightHistory
 from seed_trainer.steps import SEEDSteps
@@ -131,6 +133,8 @@ class SEEDTrainer(SEEDSteps):
         self.player = EpisodePlayer(make_env, env_id, self.profile, args.max_concurrent_episodes, args.env_backend)
         self.generator = torch.Generator(device=self.accelerator.device)
         self.sampler = self._make_sampler()
+        if args.writes_skills:
+            get_analyzer(args.skill_analyzer, self.profile.style)  # a wrong name is known now, not after a round
         self.skill_source = parse_skill_source(args.skill_source)
         self.library = SkillLibrary.load(args.skill_library) if args.skill_library else None
         self.memory = SkillMemory()
@@ -141,6 +145,7 @@ class SEEDTrainer(SEEDSteps):
         self.add_callback(RunFiles(args.output_dir, [self.recorder.log, self.evaluations]))
         self.add_callback(self.teacher_weights)
         self.clock = Clock()
+        self.proxy = GateProxy(self.accelerator.process_index, self.num_generations)
         self.task_types = []
         self._block: Block | None = None
         self._captured: list[tuple[Tensor, Tensor]] | None = None
@@ -242,11 +247,13 @@ class SEEDTrainer(SEEDSteps):
         return metrics
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log as TRL does, with the seconds of every part of the step."""
+        """Log as TRL does, with the seconds of every part of the step and what is summed up from line to line."""
         if self.model.training:
             for name, seconds in self.clock.flush().items():
                 self._metrics["train"][f"time/{name}"].append(seconds)
-            measures.log_overhead(self._metrics["train"], int(logs.get("loss") is not None) * self.args.logging_steps)
+            measures.log_overhead(self._metrics["train"])
+            for name, value in self.proxy.flush().items():
+                self._metrics["train"][name].append(value)
         super().log(logs, start_time)
 
     def create_model_card(self, model_name: str | None = None, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]

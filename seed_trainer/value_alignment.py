@@ -8,7 +8,7 @@ Monte-Carlo estimate from continuations of restored states. Pure numbers here; p
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,21 +17,23 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
-def auc(scores: Sequence[float], outcomes: Sequence[float]) -> float:
-    """Return the probability that a success outscores a failure, ties counting half; NaN without one of each."""
-    won = np.array([s for s, o in zip(scores, outcomes, strict=True) if o > 0])
-    lost = np.array([s for s, o in zip(scores, outcomes, strict=True) if o <= 0])
-    if not len(won) or not len(lost):
-        return math.nan
-    return float((won[:, None] > lost).mean() + 0.5 * (won[:, None] == lost).mean())
+def within_group_auc(scores: Sequence[float], outcomes: Sequence[float], groups: Sequence[int]) -> float:
+    """Return the probability that a success outscores a failure of its own group, ties counting half.
+
+    Pairs of all groups weigh alike; NaN without a pair.
+    """
+    x, y, g = np.array(scores, float), np.array(outcomes, float) > 0, np.array(groups)
+    better, pairs = 0.0, 0
+    for group in np.unique(g):
+        won, lost = x[(g == group) & y], x[(g == group) & ~y]
+        better += float((won[:, None] > lost).sum() + 0.5 * (won[:, None] == lost).sum())
+        pairs += len(won) * len(lost)
+    return better / pairs if pairs else math.nan
 
 
-def within_group_correlation(
-    scores: Sequence[float], outcomes: Sequence[float], groups: Sequence[int] | None = None
-) -> float:
+def within_group_correlation(scores: Sequence[float], outcomes: Sequence[float], groups: Sequence[int]) -> float:
     """Return the correlation of scores and outcomes after subtracting group means; NaN without spread."""
-    x, y = np.array(scores, float), np.array(outcomes, float)
-    g = np.zeros(len(x)) if groups is None else np.array(groups)
+    x, y, g = np.array(scores, float), np.array(outcomes, float), np.array(groups)
     for group in np.unique(g):
         x[g == group] -= x[g == group].mean()
         y[g == group] -= y[g == group].mean()
@@ -76,24 +78,61 @@ def state_covariances(outcomes_SKM: Array, gates_SKM: Array) -> tuple[Array, Arr
         raise ValueError(
             f"expected two equal (S, K >= 2, M >= 2) arrays, got {outcomes_SKM.shape} and {gates_SKM.shape}"
         )
-    half = outcomes_SKM.shape[2] // 2
-    parts = [(slice(0, half), slice(half, None)), (slice(half, None), slice(0, half))]
 
     def covariance(first_SK: Array, second_SK: Array) -> Array:
         centred = (first_SK - first_SK.mean(1, keepdims=True)) * (second_SK - second_SK.mean(1, keepdims=True))
         result: Array = centred.sum(1) / (first_SK.shape[1] - 1)
         return result
 
-    crossed = np.mean([covariance(outcomes_SKM[:, :, a].mean(2), gates_SKM[:, :, b].mean(2)) for a, b in parts], axis=0)
-    return crossed, covariance(outcomes_SKM.mean(2), gates_SKM.mean(2))
+    return _crossed_and_naive(outcomes_SKM, gates_SKM, covariance)
 
 
-def estimate(outcomes_SKM: Array, gates_SKM: Array, rng: np.random.Generator, resamples: int = 2000) -> Alignment:
-    """Return the alignment over states with a bootstrap interval over states."""
-    crossed, naive = state_covariances(outcomes_SKM, gates_SKM)
-    draws = rng.integers(len(crossed), size=(resamples, len(crossed)))
-    low, high = np.quantile(crossed[draws].mean(1), [0.025, 0.975])
-    mean_gate = float(gates_SKM.mean())
-    covariance = float(crossed.mean())
+def weighted_covariance(outcomes_KM: Array, gates_KM: Array, weights_K: Array) -> tuple[float, float]:
+    """Return cross-fitted and naive covariance of one state whose K branches are all there are.
+
+    Args:
+        outcomes_KM: Outcome of M continuations of each branch.
+        gates_KM: Gate of the branch under each continuation's own skill.
+        weights_K: Probability of each branch, summing to 1.
+
+    Raises:
+        ValueError: Unless there are at least two continuations.
+    """
+    if outcomes_KM.shape != gates_KM.shape or outcomes_KM.ndim != 2 or outcomes_KM.shape[1] < 2:
+        raise ValueError(f"expected two equal (K, M >= 2) arrays, got {outcomes_KM.shape} and {gates_KM.shape}")
+
+    def covariance(first_K: Array, second_K: Array) -> Array:
+        result: Array = np.array(weights_K @ ((first_K - weights_K @ first_K) * (second_K - weights_K @ second_K)))
+        return result
+
+    crossed, naive = _crossed_and_naive(outcomes_KM, gates_KM, covariance)
+    return float(crossed), float(naive)
+
+
+def _crossed_and_naive(
+    outcomes: Array, gates: Array, covariance: Callable[[Array, Array], Array]
+) -> tuple[Array, Array]:
+    """Return the covariance of means over different halves of the continuations (last axis), and over the same."""
+    half = outcomes.shape[-1] // 2
+    parts = [(slice(0, half), slice(half, None)), (slice(half, None), slice(0, half))]
+    crossed = [covariance(outcomes[..., a].mean(-1), gates[..., b].mean(-1)) for a, b in parts]
+    return np.mean(crossed, axis=0), covariance(outcomes.mean(-1), gates.mean(-1))
+
+
+def estimate(
+    crossed_S: Array, naive_S: Array, mean_gates_S: Array, rng: np.random.Generator, resamples: int = 2000
+) -> Alignment:
+    """Return the alignment over states with a bootstrap interval over states.
+
+    Args:
+        crossed_S: Cross-fitted covariance of every state.
+        naive_S: Naive covariance of every state.
+        mean_gates_S: Mean gate of every state.
+        rng: Source of the resamples.
+        resamples: Number of them.
+    """
+    draws = rng.integers(len(crossed_S), size=(resamples, len(crossed_S)))
+    low, high = np.quantile(crossed_S[draws].mean(1), [0.025, 0.975])
+    mean_gate, covariance = float(mean_gates_S.mean()), float(crossed_S.mean())
     gain = covariance / mean_gate if mean_gate else math.nan
-    return Alignment(covariance, float(naive.mean()), mean_gate, gain, float(low), float(high), len(crossed))
+    return Alignment(covariance, float(naive_S.mean()), mean_gate, gain, float(low), float(high), len(crossed_S))

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from seed_trainer.arguments import SEEDScriptArguments
 from seed_trainer.cli import UserError
@@ -18,10 +19,13 @@ OUTPUT_FILE = "alignment.json"
 
 @dataclass
 class AlignArguments:
-    """Size of the measurement: states x responses x continuations episodes are played."""
+    """Size of the measurement: states x (responses or tokens) x continuations episodes are played."""
 
     states: int = option(32, "Number of states S.")
-    responses: int = option(4, "Sampled responses per state, K.")
+    branch: Literal["responses", "tokens"] = option(
+        "responses", "What is branched: whole sampled responses, or the likeliest tokens of one decision."
+    )
+    responses: int = option(4, "Sampled responses per state, K (branch=responses).")
     continuations: int = option(4, "Continuations per response, M.")
     align_seed: int = option(0, "Seed of states and samples.")
 
@@ -30,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     """Run the command and write ``alignment.json`` into the output folder."""
     from trl import ModelConfig
 
-    from seed_trainer.branching import measure_alignment
+    from seed_trainer.branching import measure_alignment, measure_token_alignment
     from seed_trainer.commands.rl import build_trainer, datasets, environment
     from seed_trainer.config import SEEDConfig
     from seed_trainer.evaluation import panel_tasks
@@ -42,8 +46,9 @@ def main(argv: Sequence[str]) -> int:
     script, args, _ = resolved.parts
     if not args.output_dir or args.output_dir == "trainer_output":
         raise UserError("set output_dir: --output_dir runs/NAME")
-    if align.responses < 2 or align.continuations < 2:
-        raise UserError("responses and continuations must be at least 2: the estimate is cross-fitted")
+    for name in ("states", "responses", "continuations"):
+        if getattr(align, name) < (1 if name == "states" else 2):
+            raise UserError(f"{name}={getattr(align, name)} is too small: the estimate is cross-fitted over at least 2")
     if script.cpu_threads > 0:
         import torch
 
@@ -53,7 +58,13 @@ def main(argv: Sequence[str]) -> int:
     source = panel if panel is not None else train
     trainer = build_trainer(resolved, make_env, profile, train, panel)
     rows = [source[int(index)] for index in spread([str(i) for i in range(len(source))], align.states)]
-    result = measure_alignment(trainer, panel_tasks(rows, 1), align.responses, align.continuations, align.align_seed)
+    if trainer._is_vlm:
+        raise UserError("value alignment is measured for text models; use a text profile and a text model")
+    tasks = panel_tasks(rows, 1)
+    if align.branch == "tokens":
+        result = measure_token_alignment(trainer, tasks, align.continuations, align.align_seed)
+    else:
+        result = measure_alignment(trainer, tasks, align.responses, align.continuations, align.align_seed)
     trainer.player.close()
     record = {**dataclasses.asdict(result), **dataclasses.asdict(align), "model": resolved.parts[2].model_name_or_path}
     path = Path(args.output_dir) / OUTPUT_FILE

@@ -12,6 +12,7 @@ from typing import Any
 from seed_trainer.arguments import EnvArguments
 from seed_trainer.cli import UserError
 from seed_trainer.options import option
+from seed_trainer.presets import DATA_RECIPES
 from seed_trainer.resolve import resolve
 
 POLICIES = ("oracle", "random")
@@ -27,6 +28,7 @@ IDENTITY = (
 class DataArguments(EnvArguments):
     """What to play, who annotates, where to write."""
 
+    recipe: str = option("paper", "Recipe preset: paper, or released/<benchmark>.", "paper")
     output_dir: str = option("", "Folder of the collection; running the same command again resumes it.")
     policy: str = option("oracle", "Who plays: oracle, random, or the path of a text model.")
     split: str = option("", "Split to play; empty is the environment's default.")
@@ -34,7 +36,7 @@ class DataArguments(EnvArguments):
     repeats: int = option(8, "Episodes per task (K0).", "paper")
     temperature: float = option(0.4, "Sampling temperature of a model policy.", "released")
     max_turn_length: int = option(512, "Length limit of a reply of a model policy.", "paper")
-    max_prompt_length: int = option(4096, "Length limit of a prompt of a model policy.", "paper")
+    max_prompt_length: int = option(4096, "Length limit of a prompt of a model policy.", "released")
     seed: int = option(0, "Seed of the policy.")
     annotator: str = option("rules", "rules, rules_terse (short form), or endpoint.")
     analyzer: str = option("auto", "Format of request and answer: auto, json, json_skill_only, json_steps or turn.")
@@ -51,7 +53,7 @@ class DataArguments(EnvArguments):
 
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
-    args = resolve(argv, [DataArguments], "Collect episodes and hindsight skills.").parts[0]
+    args = resolve(argv, [DataArguments], "Collect episodes and hindsight skills.", DATA_RECIPES).parts[0]
     if not args.output_dir:
         raise UserError("set output_dir: --output_dir data/NAME")
     from seed_trainer.skills.prompts import get_analyzer

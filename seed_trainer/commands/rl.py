@@ -99,17 +99,20 @@ def _train(trainer: Any, args: Any, *, summary: bool) -> None:
 def environment(script: Any) -> tuple[Any, Any]:
     """Return the factory of agent environments and their profile.
 
+    The penalty of invalid actions is taken out of the profile: here it is ``adv_invalid_penalty``, and it would count
+    twice.
+
     Raises:
         UserError: For unknown ids, profiles or arguments, and missing data.
     """
     import seed_envs
     from seed_envs.errors import SeedEnvsError
 
-    make_env = functools.partial(
-        seed_envs.make_agent_env, script.env_id, script.env_profile, script.env_max_steps or None, **script.kwargs
-    )
+    kwargs, limit = script.kwargs, script.env_max_steps or None
     try:
         profile = seed_envs.get_profile(script.env_id, script.env_profile)
+        profile = dataclasses.replace(profile, invalid_penalty=0.0)
+        make_env = functools.partial(seed_envs.make_agent_env, script.env_id, profile, limit, **kwargs)
         make_env().close()
     except (SeedEnvsError, TypeError, ValueError) as error:
         raise UserError(str(error)) from None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from seed_trainer.cli import UserError
 from seed_trainer.options import option
+from seed_trainer.presets import SFT_RECIPES
 from seed_trainer.resolve import resolve
 
 
@@ -15,6 +16,7 @@ from seed_trainer.resolve import resolve
 class SFTArguments:
     """What to train on."""
 
+    recipe: str = option("paper", "Recipe preset: paper, or released/<benchmark>.", "paper")
     data: str = option("", "File written by `seed-train data` (sft.jsonl), or its folder.")
     validation_share: float = option(0.1, "Share of the examples held out for the evaluation loss.", "released")
     cpu_threads: int = option(0, "Threads of PyTorch on a CPU; 0 leaves its default.")
@@ -29,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     from seed_trainer.sft import SEEDSFTConfig, build_sft_trainer, split_by_length
     from seed_trainer.stage1.dataset import SFT_FILE, read_examples
 
-    script, args, model_args = resolve(argv, [SFTArguments, SEEDSFTConfig, ModelConfig], "Stage 1.").parts
+    script, args, model_args = resolve(argv, [SFTArguments, SEEDSFTConfig, ModelConfig], "Stage 1.", SFT_RECIPES).parts
     if not args.output_dir or args.output_dir == "trainer_output":
         raise UserError("set output_dir: --output_dir runs/NAME")
     if not script.data:

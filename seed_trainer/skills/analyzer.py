@@ -61,8 +61,9 @@ class SkillWriter:
         answers = self.sampler.sample([("skill", index) for index in asked], prompts, self.decoding, images)
         self.sampler.forget()
         skills = [HindsightSkill(reason="not_written") for _ in trajectories]
-        for index, answer in zip(asked, answers, strict=True):
+        for index, prompt, answer in zip(asked, prompts, answers, strict=True):
             skills[index] = self.read(answer.ids)
+            skills[index].prompt_tokens = len(prompt)
         return skills
 
     def read(self, ids: TokenIds) -> HindsightSkill:

@@ -6,6 +6,7 @@ writes no skills: it is given those the policy wrote.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -25,11 +26,10 @@ class SkillMemory:
 
     skills: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
 
-    def remember(self, round_index: int, trajectories: Sequence[Trajectory], skills: Sequence[HindsightSkill]) -> None:
-        """Keep the valid skills of a round."""
-        for episode, skill in zip(trajectories, skills, strict=True):
-            if skill.valid:
-                self.skills.setdefault(episode.task_id, []).append((round_index, skill.text))
+    def remember(self, round_index: int, skills: Sequence[tuple[str, str]]) -> None:
+        """Keep the valid skills of a round, given as task id and text."""
+        for task_id, text in skills:
+            self.skills.setdefault(task_id, []).append((round_index, text))
 
     def recall(self, task_id: str, newest: float, rng: np.random.Generator) -> str:
         """Return a skill of the task from round ``newest`` or before; the oldest one for negative infinity."""
@@ -53,6 +53,8 @@ class SkillContext:
     library: SkillLibrary | None
     memory: SkillMemory
     random_text: Callable[[int], str]
+    gather: Callable[[list[tuple[str, str]]], list[tuple[str, str]]] = list
+    """Collects lists of all processes, so that every process remembers the skills of all."""
 
 
 def _shuffle_within(size: int, rng: np.random.Generator) -> list[int]:
@@ -71,7 +73,7 @@ def _lend(
         skill = own[donor]
         same = context.trajectories[index].success == context.trajectories[donor].success
         origin = f"{name}:{'same' if same else 'other'}_outcome"
-        result.append(HindsightSkill(skill.text, skill.reason, skill.tokens, dict(skill.step_skills), origin))
+        result.append(dataclasses.replace(skill, origin=origin))
     return result
 
 
@@ -119,7 +121,10 @@ def _random_text(own: Sequence[HindsightSkill], context: SkillContext, age: floa
 def _stale_text(own: Sequence[HindsightSkill], context: SkillContext, age: float) -> list[HindsightSkill]:
     newest = context.round_index - age
     texts = [context.memory.recall(episode.task_id, newest, context.rng) for episode in context.trajectories]
-    context.memory.remember(context.round_index, context.trajectories, own)
+    skills = [
+        (episode.task_id, skill.text) for episode, skill in zip(context.trajectories, own, strict=True) if skill.valid
+    ]
+    context.memory.remember(context.round_index, context.gather(skills))
     return [HindsightSkill(text, "" if text else "no_stale_skill", origin=f"stale_text({age:g})") for text in texts]
 
 
@@ -132,10 +137,18 @@ def _own(own: Sequence[HindsightSkill], context: SkillContext, age: float) -> li
     return list(own)
 
 
+def _stale(own: Sequence[HindsightSkill], context: SkillContext, age: float) -> list[HindsightSkill]:
+    return [dataclasses.replace(skill, origin=f"stale({age:g})") for skill in own]
+
+
+def _wrong_outcome(own: Sequence[HindsightSkill], context: SkillContext, age: float) -> list[HindsightSkill]:
+    return [dataclasses.replace(skill, origin="wrong_outcome") for skill in own]
+
+
 SOURCES: dict[str, Callable[[Sequence[HindsightSkill], SkillContext, float], list[HindsightSkill]]] = {
     "own": _own,
-    "stale": _own,
-    "wrong_outcome": _own,
+    "stale": _stale,
+    "wrong_outcome": _wrong_outcome,
     "library": _library,
     "shuffled_group": _shuffled_group,
     "shuffled_batch": _shuffled_batch,

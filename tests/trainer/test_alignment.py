@@ -6,8 +6,11 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
-from seed_trainer import diagnostics, value_alignment
+from seed_trainer import diagnostics, measures, theory, value_alignment
+from seed_trainer.distillation import Scores
+from seed_trainer.gate_proxy import GateProxy
 
 PI = np.array([0.10, 0.35, 0.40, 0.15])
 W = np.array([0.20, 0.35, 0.85, 0.70])
@@ -24,8 +27,13 @@ def toy(states: int, informative: bool, seed: int = 0) -> tuple[value_alignment.
     return outcomes, gates
 
 
+def estimate(outcomes: value_alignment.Array, gates: value_alignment.Array) -> value_alignment.Alignment:
+    found = value_alignment.state_covariances(outcomes, gates)
+    return value_alignment.estimate(*found, gates.mean((1, 2)), np.random.default_rng(0), resamples=50)
+
+
 def test_cross_fitted_estimate_finds_the_truth_and_the_naive_one_is_biased() -> None:
-    result = value_alignment.estimate(*toy(200_000, True), np.random.default_rng(0), resamples=50)
+    result = estimate(*toy(200_000, True))
     assert result.covariance == pytest.approx(0.0758, abs=1e-3)
     assert result.naive == pytest.approx(0.0836, abs=1e-3)
     assert result.low < 0.0758 < result.high
@@ -33,7 +41,7 @@ def test_cross_fitted_estimate_finds_the_truth_and_the_naive_one_is_biased() -> 
 
 
 def test_uninformative_gate_has_no_alignment_and_the_naive_estimate_invents_one() -> None:
-    result = value_alignment.estimate(*toy(200_000, False), np.random.default_rng(0), resamples=50)
+    result = estimate(*toy(200_000, False))
     assert result.covariance == pytest.approx(0.0, abs=5e-4)
     assert result.naive == pytest.approx(0.0077, abs=5e-4)
 
@@ -43,12 +51,62 @@ def test_estimate_needs_two_responses_and_two_continuations() -> None:
         value_alignment.state_covariances(np.zeros((3, 1, 4)), np.zeros((3, 1, 4)))
 
 
-def test_auc_and_correlation() -> None:
-    assert value_alignment.auc([0.9, 0.8, 0.1], [1, 0, 0]) == 1.0
-    assert value_alignment.auc([0.5, 0.5], [1, 0]) == 0.5
-    assert math.isnan(value_alignment.auc([0.5], [1]))
-    assert value_alignment.within_group_correlation([1, 2, 11, 12], [0, 1, 0, 1], [0, 0, 1, 1]) == pytest.approx(1.0)
-    assert math.isnan(value_alignment.within_group_correlation([1, 1], [0, 1]))
+def test_token_level_estimate_weighs_branches_by_their_probability() -> None:
+    """All four tokens are forced, so that no correction for sampling is due; the naive bias is again E[Cov] / M."""
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(40_000):
+        outcomes = (rng.random((4, 4)) < Q[:, None]).astype(float)
+        found.append(value_alignment.weighted_covariance(outcomes, W[:, None] + 0.2 * (outcomes - Q[:, None]), PI))
+    crossed, naive = np.mean(found, axis=0)
+    bias = float((PI * (1 - PI) * 0.2 * Q * (1 - Q)).sum()) / 4
+    assert crossed == pytest.approx(0.0758, abs=1e-3)
+    assert naive == pytest.approx(0.0758 + bias, abs=1e-3) and bias > 4e-3
+    with pytest.raises(ValueError, match="M >= 2"):
+        value_alignment.weighted_covariance(np.zeros((4, 1)), np.zeros((4, 1)), PI)
+
+
+def test_auc_and_correlation_compare_within_groups_alone() -> None:
+    auc, correlation = value_alignment.within_group_auc, value_alignment.within_group_correlation
+    assert auc([0.9, 0.8, 0.1], [1, 0, 0], [0, 0, 0]) == 1.0
+    assert auc([0.5, 0.5], [1, 0], [0, 0]) == 0.5
+    assert auc([0.2, 0.1, 0.9, 0.8], [1, 0, 1, 0], [0, 0, 1, 1]) == 1.0, (
+        "an easy task must not count against a hard one"
+    )
+    assert math.isnan(auc([0.5, 0.1], [1, 0], [0, 1]))
+    assert correlation([1, 2, 11, 12], [0, 1, 0, 1], [0, 0, 1, 1]) == pytest.approx(1.0)
+    assert math.isnan(correlation([1, 1], [0, 1], [0, 0]))
+
+
+def scores(gates: torch.Tensor, episodes: list[int]) -> Scores:
+    ones = torch.ones_like(gates)
+    return Scores(ones, ones, ones, ones, ones, torch.tensor(episodes))
+
+
+def test_proxy_sums_the_gates_of_an_episode_over_shuffled_mini_batches() -> None:
+    """Episodes 0 and 1 belong to one task, 2 and 3 to another; rows of an episode come in several mini-batches."""
+    proxy = GateProxy(process=0, group_size=2)
+    won = {0: 1.0, 1: 0.0, 2: 0.0, 3: 1.0}
+    for episodes, gates in (
+        ([0, 3], [[0.9, 0.7], [0.2, 0.2]]),
+        ([1, 0], [[0.7, 0.7], [0.5, 0.5]]),
+        ([2], [[0.1, 0.2]]),
+    ):
+        values = torch.tensor(gates)
+        batch = {"success": torch.tensor([won[e] for e in episodes]), "action_tokens": torch.tensor([[0.0, 1.0]])}
+        proxy.add(scores(values, episodes), values, batch, round_index=0)
+    found = proxy.flush()
+    assert found["align/auc"] == 0.5, "0.65 against 0.7 is wrong, 0.2 against 0.15 right"
+    assert found["align/auc_think"] == 0.75 and found["align/auc_action"] == 0.25
+    assert -1 <= found["align/correlation"] <= 1
+    assert proxy.flush() == {}
+
+
+def test_entropy_check_of_the_toy() -> None:
+    pi, w = torch.tensor(PI), torch.tensor(W)
+    assert float(theory.covariance(pi, pi.log(), w)) == pytest.approx(0.0483, abs=5e-5)
+    tokens = torch.tensor(np.repeat(np.arange(4), np.rint(PI * 1000).astype(int)))
+    assert measures._covariance(pi.log()[tokens], w[tokens]) == pytest.approx(0.0483, abs=5e-5)
 
 
 def test_registry_explains_placeholders() -> None:

@@ -14,10 +14,11 @@ from trl import ModelConfig
 from seed_trainer import schedules
 from seed_trainer.arguments import SEEDScriptArguments
 from seed_trainer.cli import UserError, main
+from seed_trainer.commands.data import DataArguments
 from seed_trainer.commands.sft import SFTArguments
 from seed_trainer.config import SEEDConfig
 from seed_trainer.options import SEEDOptions
-from seed_trainer.presets import METHODS, RECIPES
+from seed_trainer.presets import DATA_RECIPES, METHODS, RECIPES, SFT_RECIPES
 from seed_trainer.resolve import Resolved, config_names, load_config, resolve
 from seed_trainer.sft import SEEDSFTConfig
 
@@ -73,7 +74,14 @@ def test_rounds_decide_the_steps() -> None:
         ),
         ({"steps_per_generation": 3, "save_steps": 7}, "save_steps=7 must be a multiple of 3"),
         ({"opd_gate": "gapp"}, "did you mean 'gap'"),
-        ({"opd_coef": -1.0}, "opd_coef=-1.0 must not be negative"),
+        ({"opd_coef": -1.0}, "opd_coef=-1.0 must be at least 0"),
+        ({"opd_coef": float("nan")}, "opd_coef=nan must be at least 0"),
+        ({"log_episodes_every": 0}, "log_episodes_every=0 must be at least 1"),
+        ({"staleness_every": 0}, "staleness_every=0 must be at least 1"),
+        ({"opd_jsd_mix": 1.5}, "opd_jsd_mix=1.5 must be between 0 and 1"),
+        ({"staleness_ages": "1;5"}, "staleness_ages='1;5' must be numbers of rounds"),
+        ({"staleness_ages": "1", "skill_source": "generic"}, "cannot be measured with skill_source=generic"),
+        ({"adv_step_skill": "add"}, "did you mean 'adds'"),
         ({"max_turn_length": 0}, "max_turn_length=0 must be at least 1"),
         ({"skill_source": "library"}, "need skill_library=FILE.json"),
         ({"opd_term": "jsd", "teacher_policy": "snapshot"}, "does not work with teacher_policy=snapshot"),
@@ -109,17 +117,79 @@ def test_later_layers_win_and_every_value_knows_its_origin(tmp_path: Path) -> No
     )
     found = resolved("--config", str(path), "--learning_rate", "1e-3", "--method", "grpo")
     script, args, _ = found.parts
-    assert (args.learning_rate, args.opd_coef, args.adv_unit, args.skill_source) == (1e-3, 0.0, "step", "library")
+    assert (args.learning_rate, args.opd_coef, args.adv_unit) == (1e-3, 0.0, "step")
     assert (script.method, script.recipe, script.env_max_steps) == ("grpo", "released/alfworld", 30)
-    origins = {name: found.origin[name] for name in ("learning_rate", "opd_coef", "adv_unit", "skill_source")}
+    origins = {name: found.origin[name] for name in ("learning_rate", "opd_coef", "adv_unit", "method", "recipe")}
     assert origins == {
         "learning_rate": "flag",
         "opd_coef": "method grpo",
         "adv_unit": "recipe released/alfworld",
-        "skill_source": "method sdar",
+        "method": "flag",
+        "recipe": f"config {path}",
     }
+    assert args.skill_source == "own" and "skill_source" not in found.origin, "nothing is left of the file's method"
     kept = resolved("--config", str(path), "--method", "seed").parts[1]
     assert kept.opd_coef == 0.3 and kept.skill_source == "own", "a method leaves the numbers of the file alone"
+
+
+def test_a_method_flag_leaves_nothing_of_the_files_method(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text("method: grpo\nlearning_rate: 3e-4\n")
+    args = resolved("--config", str(path), "--method", "seed").parts[1]
+    assert args.opd_coef == 0.01 and args.teaches and args.learning_rate == 3e-4
+
+
+def test_warm_up_of_the_released_search_recipe_has_an_effect() -> None:
+    import torch
+    from transformers import get_scheduler
+
+    args = resolved("--recipe", "released/search_qa").parts[1]
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=args.learning_rate)
+    warmup = args.get_warmup_steps(args.max_steps)
+    schedule = get_scheduler(args.lr_scheduler_type, optimizer, warmup, args.max_steps)
+    assert warmup == args.max_steps // 10 and schedule.get_last_lr() == [0.0]
+
+
+@pytest.mark.parametrize("env_id", ["seed/SearchQA-v0", "seed/ALFWorld-v0"])
+def test_the_invalid_action_penalty_has_one_place(env_id: str) -> None:
+    """The profiles of the released code hold it too; the trainer's own would come on top."""
+    from seed_envs.wrappers import InvalidActionPenalty
+    from seed_trainer.commands.rl import environment
+
+    make_env, profile = environment(resolved("--env_id", env_id, "--env_profile", "paper").parts[0])
+    env, stack = make_env(), []
+    while hasattr(env, "env"):
+        stack.append(type(env))
+        env = env.env
+    env.close()
+    assert profile.invalid_penalty == 0.0 and InvalidActionPenalty not in stack
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("num_generations: 4.5\n", "invalid int value"),
+        ("opd_coef:\n", "opd_coef in config .* has no value"),
+        ("opd_coef: [1, 2]\n", "opd_coef|list"),
+        ("env: seed/ALFWorld-v0\n", "env must map environment variables"),
+        ("7: 1\n", "unknown field '7'"),
+    ],
+)
+def test_wrong_types_in_a_file_are_explained(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=message):
+        resolved("--config", str(path))
+
+
+@pytest.mark.parametrize("name", sorted(SFT_RECIPES))
+def test_stage_1_has_the_same_recipes(name: str) -> None:
+    assert sorted(SFT_RECIPES) == sorted(DATA_RECIPES) == sorted(RECIPES)
+    sft = resolve([*CPU, "--recipe", name], [SFTArguments, SEEDSFTConfig, ModelConfig], "", SFT_RECIPES)
+    data = resolve(["--recipe", name], [DataArguments], "", DATA_RECIPES)
+    for found, table in ((sft, SFT_RECIPES), (data, DATA_RECIPES)):
+        values = {key: value for part in found.parts for key, value in vars(part).items()}
+        assert {key: values[key] for key in table[name]} == table[name]
 
 
 def test_yaml_sets_environment_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -270,3 +270,73 @@ def test_centered_gate_uses_other_episodes_only() -> None:
 def test_aggregate_ignores_masked_values() -> None:
     values, mask = torch.tensor([[1.0, 100.0], [3.0, 5.0]]), torch.tensor([[1.0, 0.0], [1.0, 1.0]])
     close(losses.aggregate(values, mask, mask.sum()), 3.0)
+
+
+def test_opid_loss_keeps_the_weight_of_sampling_time() -> None:
+    logps = TRACE_L.clone().requires_grad_()
+    old = TRACE_L + 0.1
+    loss = losses.opid_loss_BT(logps, TRACE_T, old)
+    close(loss, -(TRACE_T - old) * TRACE_L)
+    loss.sum().backward()
+    close(logps.grad, -(TRACE_T - old), atol=1e-12)
+    clipped = losses.opid_loss_BT(TRACE_L, TRACE_T, old, clip=0.5)
+    close(clipped, [[-0.08 * 0.35, -0.5 * 0.90, -0.5 * 1.10]], 1e-9)
+
+
+TERMS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "policy": lambda s, t, o: losses.policy_loss_BT(s, o, torch.tensor([[1.0, -1.0, 0.5]], dtype=torch.float64)),
+    "policy, dual clip": lambda s, t, o: losses.policy_loss_BT(s, o, -torch.ones_like(o), dual_clip=1.05),
+    "k3": lambda s, t, o: losses.k3_BT(t.detach(), s),
+    "gated": lambda s, t, o: losses.gated_distillation_BT(s, t, torch.full_like(s, 0.3).detach()),
+    "skill_sd": losses.skill_sd_BT,
+    "opid": losses.opid_loss_BT,
+}
+"""Every per-token term as a function of student, teacher and behaviour log-probabilities, with its gates held fixed."""
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_gradients_by_finite_differences_and_only_through_the_student(name: str) -> None:
+    term = TERMS[name]
+    old = (TRACE_L + torch.tensor([[0.05, -0.1, 0.4]], dtype=torch.float64)).requires_grad_()
+    student, teacher = TRACE_L.clone().requires_grad_(), TRACE_T.clone().requires_grad_()
+    term(student, teacher, old).sum().backward()
+    assert teacher.grad is None and old.grad is None
+    expected = finite_difference(lambda x: term(x, teacher.detach(), old.detach()).sum(), TRACE_L)
+    close(student.grad, expected, atol=1e-7)
+    assert expected.abs().max() > 0
+
+
+def test_sampled_reverse_kl_detaches_its_weight() -> None:
+    """Its gradient is that of ``-(l_T - l) l`` with the factor in front held fixed."""
+    student, teacher = TRACE_L.clone().requires_grad_(), TRACE_T.clone().requires_grad_()
+    losses.sampled_reverse_kl_BT(student, teacher).sum().backward()
+    assert teacher.grad is None
+    close(student.grad, -(TRACE_T - TRACE_L), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [
+        lambda s, t, h: losses.gate_BT(t - s, 5.0),
+        lambda s, t, h: losses.shift_BT(t, s),
+        lambda s, t, h: losses.entropy_gate_BT(h, 5.0),
+        lambda s, t, h: losses.soft_or_gate_BT(t - s, h, 5.0),
+        lambda s, t, h: losses.centered_gate_BT(torch.sigmoid(t - s), torch.ones_like(s), torch.zeros(1)),
+        lambda s, t, h: losses.rlsd_advantages_BT(h, t - s, 0.5),
+        lambda s, t, h: losses.opid_advantages_BT(h, t - s, 0.5),
+        lambda s, t, h: losses.opid_advantages_BT(h, t - s, 0.5, t - s, 0.5, torch.ones_like(s)),
+    ],
+    ids=["gap", "shift", "entropy", "soft_or", "centered", "rlsd", "opid", "opid steps"],
+)
+def test_gates_and_shaped_advantages_carry_no_gradient(gate: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
+    inputs = [tensor.clone().requires_grad_() for tensor in (TRACE_L, TRACE_T, torch.ones_like(TRACE_L))]
+    assert not gate(*inputs).requires_grad
+
+
+def test_beta_zero_is_an_inert_teacher() -> None:
+    """The released GRPO+OPSD: every gate is one half, so that the gradient does not know the teacher."""
+    for teacher in (TRACE_T, TRACE_T * 3 - 1):
+        logps = TRACE_L.clone().requires_grad_()
+        gates = losses.gate_BT(losses.shift_BT(teacher, logps), 0.0)
+        losses.gated_distillation_BT(logps, teacher, gates).mean().backward()
+        close(logps.grad, -1 / 6)
