@@ -73,7 +73,7 @@ class ALFWorldEnv(SeedEnv[str]):
     | `train`, `valid_seen`, `valid_unseen` | 3,553, 140, 134 | the official games, listed in sorted order; the lists ship with the package, the games do not |
     | `custom` | what is there | games of your own in `data_dir` |
 
-    Task ids: `train/<task>/<trial>`, `procedural/train/17;scene=301`, `compact/test/5`. An id is one game on every
+    `task_ids(split)` lists the ids of a split in listed order, each once. Ids: `train/<task>/<trial>`, `procedural/train/17;scene=301`, `compact/test/5`. An id is one game on every
     machine. Official games: `python -m seed_envs.alfworld download`, or point `data_dir` (or `$ALFWORLD_DATA`, or
     `$SEED_DATA_DIR/alfworld`) at a tree of `game.tw-pddl` files or the compact pack. `python -m seed_envs.alfworld import
     PATH` compiles them once, so that all open within a second afterwards.
@@ -241,6 +241,8 @@ class ALFWorldEnv(SeedEnv[str]):
         game = self.source.game(task_id)
         if "task_id" in options:
             arguments.check_agreement(game, options)
+        if self._process is not None and not self._process.alive:
+            self.close()
         engine = self._engine
         if engine is None or engine.game is not game:
             engine = self._engine = self._new_engine(game)

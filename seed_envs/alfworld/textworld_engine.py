@@ -56,6 +56,11 @@ class TextWorldProcess:
             encoding="utf-8",
         )
 
+    @property
+    def alive(self) -> bool:
+        """Whether the child still runs."""
+        return self._child.poll() is None
+
     def ask(self, **request: Any) -> dict[str, Any]:
         """Send a request and wait for the answer.
 
@@ -88,7 +93,7 @@ class TextWorldProcess:
     def close(self) -> None:
         """End the child; calling it twice is fine."""
         child = self._child
-        if child.poll() is None:
+        if self.alive:
             child.kill()
             child.wait()
         for stream in (child.stdin, child.stdout):

@@ -128,6 +128,10 @@ def test_the_environment_plays_on_the_original_engine(data_dir: Path) -> None:
             if terminated:
                 break
         assert reward == 1.0 and info["success"]
+        assert env._process is not None
+        env._process._child.kill()
+        env._process._child.wait()
+        assert env.reset(options=options)[0] == observation, "an ended child is replaced"
     finally:
         env.close()
     env.close()
