@@ -101,8 +101,8 @@ def token_f1(answer: str, golds: Sequence[str]) -> float:
         if found != wanted and (found in _CLOSED_ANSWERS or wanted in _CLOSED_ANSWERS):
             continue
         answer_tokens, gold_tokens = found.split(), wanted.split()
-        common = sum((Counter(answer_tokens) & Counter(gold_tokens)).values())
-        if common:
+        if not set(answer_tokens).isdisjoint(gold_tokens):
+            common = sum((Counter(answer_tokens) & Counter(gold_tokens)).values())
             precision, recall = common / len(answer_tokens), common / len(gold_tokens)
             best = max(best, 2 * precision * recall / (precision + recall))
     return best
@@ -114,16 +114,19 @@ def gold_forms(answers: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(gold for answer in answers if (gold := normalise(answer)))
 
 
-def contains_answer(passage: str, normalised_golds: Sequence[str]) -> bool:
-    """Whether the normalised passage has one of the golds as whole words; golds must be normalised and not empty."""
-    stripped = _stripped(passage)
+def contains_answer(passages: Sequence[str], normalised_golds: Sequence[str]) -> bool:
+    """Whether a passage, normalised, has one of the golds as whole words; golds must be normalised and not empty."""
     # Dropping articles and blanks adds no word, so a gold's longest word must be in the text already.
-    if not any(max(gold.split(), key=len) in stripped for gold in normalised_golds):
-        return False
-    if any(f" {gold} " in stripped for gold in normalised_golds):
+    everything = _stripped("\n".join(passages))
+    possible = [gold for gold in normalised_golds if max(gold.split(), key=len) in everything]
+    return bool(possible) and any(_has_words(_stripped(passage), possible) for passage in passages)
+
+
+def _has_words(stripped: str, golds: Sequence[str]) -> bool:
+    if any(f" {gold} " in stripped for gold in golds):
         return True
     text = f" {_without_articles(stripped)} "
-    return any(f" {gold} " in text for gold in normalised_golds)
+    return any(f" {gold} " in text for gold in golds)
 
 
 @lru_cache(maxsize=2048)

@@ -40,8 +40,7 @@ def answer_coverage(questions: Sequence[Question], retriever: Retriever, k: int)
     for start in range(0, len(questions), _BATCH):
         batch = questions[start : start + _BATCH]
         for question, hits in zip(batch, retriever.search([q.text for q in batch], k), strict=True):
-            golds = gold_forms(question.answers)
-            shown = bool(golds) and any(contains_answer(hit.contents, golds) for hit in hits)
+            shown = contains_answer([hit.contents for hit in hits], gold_forms(question.answers))
             totals[question.data_source] = totals.get(question.data_source, 0) + 1
             found[question.data_source] = found.get(question.data_source, 0) + shown
     return [Coverage(name, count, found[name] / count, k) for name, count in totals.items()]

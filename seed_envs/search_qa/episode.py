@@ -67,5 +67,5 @@ class Episode:
             [before or not hop.isdisjoint(ids) for before, hop in zip(self.gold_found, self.question.hops, strict=True)]
         )
         if not self.answer_in_context:
-            golds = gold_forms(self.question.answers)
-            self.answer_in_context = any(contains_answer(hit.contents, golds) for hit in hits)
+            passages = [f"{hit.title}\n{hit.text}" for hit in hits]
+            self.answer_in_context = contains_answer(passages, gold_forms(self.question.answers))

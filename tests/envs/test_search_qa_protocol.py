@@ -164,7 +164,11 @@ def plainly_normalised(text):
 def test_normalisation_and_answers_in_passages_agree_with_the_plain_rule():
     passage = 'The "U.S.A." and a Velk-River; the  old   mill'
     for gold in ("usa", "velkriver", "old mill", "and velkriver", "mill old", "us"):
-        assert contains_answer(passage, [gold]) == (f" {gold} " in f" {plainly_normalised(passage)} ")
+        expected = f" {gold} " in f" {plainly_normalised(passage)} "
+        assert contains_answer([passage], [gold]) == contains_answer(["x", passage], ["y", gold]) == expected
+    assert not contains_answer(["the old", "mill"], ["old mill"])
+    assert not contains_answer([], ["old mill"])
+    assert not contains_answer(["old mill"], [])
     rng = random.Random(4)
     pieces = [*"_-.'é\u0301 \n\x00\x1c\u00a0\u2013\u2019²", "a", "an", "The", "mill", "Velk", "İ", "ß", "\ud800", "12"]
     for _ in range(5000):
@@ -172,7 +176,7 @@ def test_normalisation_and_answers_in_passages_agree_with_the_plain_rule():
         plain = plainly_normalised(text)
         assert normalise(text) == plain, repr(text)
         for gold in ("mill", "velk mill", "12 velk"):
-            assert contains_answer(text, [gold]) == (f" {gold} " in f" {plain} "), repr(text)
+            assert contains_answer([text], [gold]) == (f" {gold} " in f" {plain} "), repr(text)
 
 
 GOOD = [Turn("<think>a</think><search>q</search>", "\n\n<information>x</information>\n\n")]
