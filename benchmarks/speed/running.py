@@ -89,7 +89,7 @@ def format_results(results: Sequence[dict[str, Any]]) -> str:
             "-" if row["ratio"] is None else f"{row['ratio']:,.1f}x",
             row["unit"],
             row["original_name"] or "-",
-            " ".join(part for part in (row["how"], row["note"]) if part),
+            "; ".join(part for part in (row["how"], row["note"]) if part),
         ]
         for result in results
         for row in result["rows"]

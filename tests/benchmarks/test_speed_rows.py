@@ -53,7 +53,7 @@ def test_the_table_shows_rows_and_what_was_skipped():
         {"name": "b", "rows": [], "skipped": "run: pip install x", "error": ""},
     ]
     text = format_results(json.loads(json.dumps(results)))
-    assert "1,234,567" in text and "3.5" in text and "352,733.4x" in text and "CPU time same games" in text
+    assert "1,234,567" in text and "3.5" in text and "352,733.4x" in text and "CPU time; same games" in text
     assert "- b: skipped: run: pip install x" in text
 
 
