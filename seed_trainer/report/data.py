@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
+from statistics import stdev
 from typing import Any
 
 from seed_trainer.cli import UserError
+from seed_trainer.linelog import read_records
 
+SHOWN_EPISODES = 8
+"""Episodes that a page shows of one run."""
+EPISODE_KEYS = {"round", "task_id", "goal", "success", "advantage", "skill", "skill_reason", "skill_origin", "turns"}
+T_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+"""Quantiles for 97.5 % of Student's t with 1 to 10 degrees of freedom."""
 IGNORED = {"seed", "output_dir", "run_name", "logging_dir", "resume_from_checkpoint", "data_seed", "dry_run"}
 """Configuration keys that never tell two arms apart."""
 
@@ -21,9 +31,10 @@ class Run:
     Attributes:
         folder: Where it is.
         metrics: Lines of ``metrics.jsonl``.
-        episodes: Lines of ``episodes.jsonl``.
+        episodes: Some lines of ``episodes.jsonl``: the first and the last ones.
         settings: Flat configuration.
         arm: Label shared by runs that differ in their seed only.
+        remarks: What a reader should know about the files, such as lines that could not be read.
     """
 
     folder: Path
@@ -31,6 +42,7 @@ class Run:
     episodes: list[dict[str, Any]]
     settings: dict[str, Any]
     arm: str = ""
+    remarks: list[str] = field(default_factory=list)
 
     @property
     def seed(self) -> Any:
@@ -44,12 +56,20 @@ class Run:
         return max(1, generation // int(self.settings.get("gradient_accumulation_steps") or 1))
 
     def series(self, name: str) -> list[tuple[float, float]]:
-        """Return (round, value) of a metric wherever it was logged."""
+        """Return (round, value) of a metric wherever it was logged as a finite number."""
         return [
             (line["step"] / self.steps_per_round, float(line[name]))
             for line in self.metrics
-            if isinstance(line.get(name), (int, float))
+            if isinstance(line.get(name), (int, float)) and math.isfinite(line[name])
         ]
+
+    @property
+    def progress(self) -> str:
+        """How far the run has come, if it is not at its end."""
+        steps, planned = max((line["step"] for line in self.metrics), default=0), self.settings.get("max_steps")
+        if not isinstance(planned, int) or planned <= 0 or steps >= planned:
+            return ""
+        return f"not finished: round {steps / self.steps_per_round:g} of {planned / self.steps_per_round:g}"
 
 
 @dataclass
@@ -65,32 +85,57 @@ class Arm:
         shared = sorted(set.intersection(*(set(values) for values in series))) if series else []
         return [(x, [values[x] for values in series]) for x in shared]
 
+    def last(self, name: str) -> list[float]:
+        """Return the last value of a metric in every run that has logged it."""
+        return [series[-1][1] for series in (run.series(name) for run in self.runs) if series]
 
-def _lines(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    records = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            records.append(json.loads(line))
-        except json.JSONDecodeError:
-            break  # the line that is being written right now
+
+def _metric_lines(path: Path, remarks: list[str]) -> list[dict[str, Any]]:
+    broken: list[int] = []
+    records = [line for line in read_records(path, broken.append) if isinstance(line.get("step"), (int, float))]
+    if broken:
+        shown = ", ".join(map(str, broken[:5])) + (", ..." if len(broken) > 5 else "")
+        remarks.append(f"{len(broken)} unreadable line(s) of {path.name} left out: {shown}")
     return records
 
 
+def _some_episodes(path: Path) -> list[dict[str, Any]]:
+    """Return the first and the last episodes of a file, which may hold thousands."""
+    half = SHOWN_EPISODES // 2
+    whole = (record for record in read_records(path) if record.keys() >= EPISODE_KEYS)
+    first = list(islice(whole, half))
+    return first + list(deque(whole, maxlen=half))
+
+
+def _settings(path: Path, remarks: list[str]) -> dict[str, Any]:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return {**record.get("training", {}), **record.get("model", {}), **record.get("script", {})}
+    except FileNotFoundError:
+        remarks.append(f"no {path.name}: rounds are counted as optimiser steps")
+    except (ValueError, AttributeError, TypeError) as error:
+        remarks.append(f"{path.name} cannot be read ({type(error).__name__}): rounds are counted as optimiser steps")
+    return {}
+
+
 def read_run(folder: Path) -> Run:
-    """Read a run folder.
+    """Read a run folder, finished or not.
 
     Raises:
         UserError: If it is no run folder.
     """
     if not (folder / "metrics.jsonl").exists():
-        raise UserError(f"{str(folder)!r} has no metrics.jsonl; give folders written by `seed-train rl`")
-    settings: dict[str, Any] = {}
-    if (folder / "run.json").exists():
-        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        settings = {**record.get("training", {}), **record.get("model", {}), **record.get("script", {})}
-    return Run(folder, _lines(folder / "metrics.jsonl"), _lines(folder / "episodes.jsonl"), settings)
+        raise UserError(
+            f"{str(folder)!r} has no metrics.jsonl; give folders written by `seed-train rl` (the first line is written "
+            "after the first round)"
+        )
+    remarks: list[str] = []
+    settings = _settings(folder / "run.json", remarks)
+    metrics = _metric_lines(folder / "metrics.jsonl", remarks)
+    run = Run(folder, metrics, _some_episodes(folder / "episodes.jsonl"), settings, remarks=remarks)
+    if run.progress:
+        remarks.append(run.progress)
+    return run
 
 
 def group_runs(runs: Sequence[Run]) -> list[Arm]:
@@ -118,9 +163,21 @@ def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
+def deviation(values: Sequence[float]) -> float:
+    """Return the sample deviation, 0 for a single value."""
+    return stdev(values) if len(values) > 1 else 0.0
+
+
 def spread(values: Sequence[float]) -> float:
     """Return the standard error of the mean, 0 for a single value."""
+    return float(deviation(values) / len(values) ** 0.5)
+
+
+def interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the 95 % interval of the mean by Student's t; None for a single value."""
     if len(values) < 2:
-        return 0.0
-    centre = mean(values)
-    return float((sum((value - centre) ** 2 for value in values) / (len(values) - 1) / len(values)) ** 0.5)
+        return None
+    degrees = len(values) - 1
+    quantile = T_QUANTILES[degrees - 1] if degrees <= len(T_QUANTILES) else 1.96 + 2.4 / degrees
+    half = quantile * spread(values)
+    return mean(values) - half, mean(values) + half

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from seed_trainer.diagnostics import flat_metrics
-from seed_trainer.report.data import Arm, Run, mean, spread
+from seed_trainer.report.data import Arm, Run, deviation, interval, mean, spread
 from seed_trainer.report.svg import Line, chart, legend
 
 CHARTS: tuple[tuple[str, str, bool], ...] = (
@@ -40,7 +40,8 @@ COSTS: tuple[tuple[str, str], ...] = (
     ("tokens/sampled", "tokens sampled"),
     ("tokens/teacher", "tokens by teacher"),
 )
-MAX_EPISODES = 8
+MAX_POINTS = 400
+"""Points of a curve; longer ones are thinned evenly."""
 STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#222;background:#fff;max-width:1080px;margin:2rem auto;padding:0 1rem}
 h1{font-size:1.6rem;margin-bottom:.2rem}h2{font-size:1.2rem;margin-top:2.2rem;border-bottom:1px solid #ddd}
@@ -70,6 +71,7 @@ def render(arms: Sequence[Arm], title: str = "Training report") -> str:
     parts = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="note">{len(runs)} run(s): {folders}</p>',
+        *_remarks(runs),
         "<h2>Curves</h2>",
         legend([arm.name for arm in arms]),
         '<p class="note">Mean over seeds; the band is one standard error over seeds (none with a single seed). '
@@ -77,6 +79,7 @@ def render(arms: Sequence[Arm], title: str = "Training report") -> str:
         f'<div class="charts">{"".join(_charts(arms))}</div>',
         "<h2>Last values</h2>",
         _table(arms, COLUMNS, last=True),
+        *_over_seeds(arms),
         "<h2>Cost per round</h2>",
         _table(arms, COSTS, last=False),
         '<p class="note">Seconds and tokens, mean over rounds. Overhead is the time of skills and teacher over all '
@@ -100,13 +103,52 @@ def _charts(arms: Sequence[Arm]) -> Iterable[str]:
     for name, title, unit in CHARTS:
         lines = []
         for style, arm in enumerate(arms):
-            points = [(x, mean(values), spread(values)) for x, values in arm.points(name)]
+            points = [(x, mean(values), spread(values)) for x, values in _thinned(arm.points(name))]
             if points:
                 lines.append(Line(arm.name, points, style))
         if lines:
             meaning = escape(explained.get(name, ""))
             caption = f"<figcaption>{escape(title)}<small>{meaning}</small></figcaption>"
             yield f"<figure>{caption}{chart(title, lines, unit)}</figure>"
+
+
+def _thinned(points: Sequence[Any]) -> Sequence[Any]:
+    """Return at most about ``MAX_POINTS`` of the points, always with the last one."""
+    step = -(-len(points) // MAX_POINTS)
+    return points if step <= 1 else [*points[:-1:step], points[-1]]
+
+
+def _remarks(runs: Sequence[Run]) -> Iterable[str]:
+    for run in runs:
+        for remark in run.remarks:
+            yield f'<p class="note bad">{escape(str(run.folder))}: {escape(remark)}</p>'
+
+
+def _over_seeds(arms: Sequence[Arm]) -> list[str]:
+    """Return mean, deviation and interval over the seeds of every arm that has several."""
+    several = [arm for arm in arms if len(arm.runs) > 1]
+    shown = [(name, label) for name, label in COLUMNS if any(arm.last(name) for arm in several)]
+    if not shown:
+        return []
+    head = "".join(f"<th>{escape(label)}</th>" for _, label in shown)
+    rows = "".join(
+        f"<tr><td>{escape(arm.name)}, {len(arm.runs)} seeds</td>"
+        + "".join(f"<td>{_statistics(arm.last(name))}</td>" for name, _ in shown)
+        + "</tr>"
+        for arm in several
+    )
+    return [
+        f'<div class="scroll"><table><tr><th>mean over seeds</th>{head}</tr>{rows}</table></div>',
+        '<p class="note">Mean &plusmn; deviation over seeds, and the 95 % interval of the mean by Student\'s t.</p>',
+    ]
+
+
+def _statistics(values: Sequence[float]) -> str:
+    if not values:
+        return ""
+    limits = interval(values)
+    shown = f"{mean(values):.3f} &plusmn; {deviation(values):.3f}"
+    return shown if limits is None else f"{shown} <small>[{limits[0]:.3f}, {limits[1]:.3f}]</small>"
 
 
 def _table(arms: Sequence[Arm], columns: Sequence[tuple[str, str]], last: bool) -> str:
@@ -130,9 +172,9 @@ def _cell(run: Run, name: str, last: bool) -> str:
     if not series:
         return ""
     value = series[-1][1] if last else mean([y for _, y in series])
-    if name == "eval_success":
-        low, high = (run.series(f"eval_success_{end}")[-1][1] for end in ("low", "high"))
-        return f"{value:.3f} <small>[{low:.3f}, {high:.3f}]</small>"
+    limits = [run.series(f"eval_success_{end}") for end in ("low", "high")] if name == "eval_success" else []
+    if limits and all(limits):
+        return f"{value:.3f} <small>[{limits[0][-1][1]:.3f}, {limits[1][-1][1]:.3f}]</small>"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}"
 
 
@@ -169,10 +211,7 @@ def _scale() -> str:
 
 def _episodes(runs: Sequence[Run]) -> Iterable[str]:
     for run in runs:
-        chosen = run.episodes
-        if len(chosen) > MAX_EPISODES:
-            chosen = chosen[: MAX_EPISODES // 2] + chosen[-MAX_EPISODES // 2 :]
-        for record in chosen:
+        for record in run.episodes:
             yield _episode(run, record)
 
 
@@ -192,7 +231,7 @@ def _episode(run: Run, record: dict[str, Any]) -> str:
         )
     skill = escape(record["skill"] or "(none)")
     reason = f' <span class="bad">unusable: {escape(record["skill_reason"])}</span>' if record["skill_reason"] else ""
-    tokens = "".join(f'<p class="tokens">{_tokens(row)}</p>' for row in record["rows"] if row)
+    tokens = "".join(f'<p class="tokens">{_tokens(row)}</p>' for row in record.get("rows", []) if row)
     return (
         f"<details><summary>{summary}</summary><p><b>Goal:</b> {escape(record['goal'])}</p>{''.join(turns)}"
         f'<p><b>Skill</b> ({escape(record["skill_origin"] or "no skill")}){reason}</p><div class="skill">{skill}</div>'

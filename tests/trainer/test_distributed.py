@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -16,18 +15,18 @@ import json, sys
 sys.path[:0] = {paths!r}
 import torch
 from datasets import Dataset
-from word_world import WINDOW, WORDS, make_word_env, word_tokenizer
+from word_world import GROWING, WORDS, make_word_env, word_tokenizer
 from seed_trainer.config import SEEDConfig
 from seed_trainer.trainer import SEEDTrainer
 
 args = SEEDConfig(
     output_dir={folder!r}, use_cpu=True, bf16=False, gradient_checkpointing=False, report_to="none",
     disable_tqdm=True, per_device_train_batch_size=4, steps_per_generation=2, num_generations=4, max_turn_length=3,
-    rounds=2, learning_rate=1e-3, save_strategy="no", skill_source="generic", opd_coef=0.3, log_episodes=0,
-    eval_rounds=1, eval_repeats=2,
+    rounds=2, learning_rate=1e-3, save_strategy="no", opd_coef=0.3, log_episodes=0, max_skill_length=2,
+    eval_rounds=1, eval_repeats=2, staleness_ages="0,1", staleness_every=1, gradient_every=1, staleness_gradients=True,
 )
 trainer = SEEDTrainer(
-    model={model!r}, args=args, make_env=lambda: make_word_env(WINDOW), profile=WINDOW, env_id="words",
+    model={model!r}, args=args, make_env=lambda: make_word_env(GROWING), profile=GROWING, env_id="words",
     train_dataset=Dataset.from_dict({{"task_id": WORDS * 4}}), eval_dataset=Dataset.from_dict({{"task_id": WORDS}}),
     processing_class=word_tokenizer(),
 )
@@ -38,6 +37,13 @@ def spy(block):
     shapes.append([len(block.rows), sum(not row.filler for row in block.rows), len(batch["prompt_ids"])])
     return batch
 trainer._score = spy
+splice = trainer._splice
+def only_the_first_process_has_skills(block):
+    if trainer.accelerator.process_index:
+        for skill in block.skills:
+            skill.reason = "blank"
+    splice(block)
+trainer._splice = only_the_first_process_has_skills
 trainer.train()
 weights = torch.cat([p.detach().flatten() for p in trainer.accelerator.unwrap_model(trainer.model).parameters()])
 rank = trainer.accelerator.process_index
@@ -49,16 +55,13 @@ trainer.end()
 
 
 def test_two_processes_hold_equal_rows_and_end_with_equal_weights(model_path: str, tmp_path: Path, repo: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     script = tmp_path / "run.py"
     paths = [str(repo), str(repo / "tests" / "helpers")]
     script.write_text(SCRIPT.format(paths=paths, folder=str(tmp_path), model=model_path))
     command = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--nproc_per_node=2"]
-    command += [f"--master_port={port}", "--master_addr=127.0.0.1", str(script)]
+    command += ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", str(script)]  # the launcher finds a free port
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"}
+        command, capture_output=True, text=True, timeout=900, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
     if done.returncode and "Gloo" in done.stderr and "not" in done.stderr and "available" in done.stderr:
         pytest.skip("this build of PyTorch has no gloo back end")
@@ -71,6 +74,10 @@ def test_two_processes_hold_equal_rows_and_end_with_equal_weights(model_path: st
         assert rows == other_rows == padded == other_padded >= max(real, other_real)
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [line["eval_episodes"] for line in lines if "eval_episodes" in line] == [8.0, 8.0]
+    assert [line["skill/valid"] <= 0.5 for line in lines if "skill/valid" in line] == [True, True]
+    assert all(
+        {"stale/gate_gap/0", "stale/gate_gap/noise", "opd/grad_ratio"} <= set(line) for line in lines if "loss" in line
+    )
 
 
 ACCELERATE = """
@@ -92,7 +99,7 @@ def test_the_command_launches_itself_over_two_processes(method: str, tmp_path: P
     command += ["--model_name_or_path", "builtin/alfworld-tiny", "--output_dir", str(tmp_path / "run")]
     command += ["--accelerate_config", str(tmp_path / "two.yaml")]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=300, cwd=repo, env={**os.environ, "OMP_NUM_THREADS": "1"}
+        command, capture_output=True, text=True, timeout=900, cwd=repo, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
     assert done.returncode == 0, done.stderr[-3000:]
     if method == "vanilla":

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from seed_trainer.cli import UserError, main
-from seed_trainer.report.data import group_runs, mean, read_run, spread
+from seed_trainer.report.data import group_runs, interval, mean, read_run, spread
 from seed_trainer.report.page import colour, render
 from seed_trainer.report.svg import ticks
 
@@ -93,6 +93,53 @@ def test_folder_without_metrics_is_an_error(tmp_path: Path, capsys: pytest.Captu
         read_run(tmp_path)
     assert main(["report", str(tmp_path)]) == 2
     assert "seed-train report:" in capsys.readouterr().err
+
+
+def test_a_broken_line_is_left_out_and_named_not_what_follows_it(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", 1)
+    path = folder / "metrics.jsonl"
+    lines = path.read_text().splitlines()[:-1]
+    odd = ["[1, 2]", "{", '{"step": 6, "env/success": NaN, "kl": Infinity}', '{"env/success": 1.0}']
+    path.write_text("\n".join([lines[0], *odd, *lines[1:]]) + "\n")
+    run = read_run(folder)
+    assert [x for x, _ in run.series("env/success")] == [1.0, 2.0, 3.0]
+    page = render(group_runs([run]))
+    assert "2 unreadable line(s) of metrics.jsonl left out: 2, 3" in page and "nan" not in page.lower()
+
+
+def test_an_unfinished_run_says_so_and_a_broken_run_file_is_no_obstacle(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", 1)
+    record = json.loads((folder / "run.json").read_text())
+    record["training"]["max_steps"] = 40
+    (folder / "run.json").write_text(json.dumps(record))
+    assert "not finished: round 3 of 10" in render(group_runs([read_run(folder)]))
+    (folder / "run.json").write_text('{"training": ')
+    page = render(group_runs([read_run(folder)]))
+    assert "run.json cannot be read (JSONDecodeError)" in page
+    (folder / "metrics.jsonl").write_text("")
+    assert "<h2>Curves</h2>" in render(group_runs([read_run(folder)])), "a run without a single line is no error"
+
+
+def test_seeds_are_summed_up_with_deviation_and_interval(tmp_path: Path) -> None:
+    folders = [make_run(tmp_path / f"seed{s}", s, success=0.4 + 0.1 * s) for s in (1, 2, 3)]
+    page = render(group_runs([read_run(folder) for folder in folders]))
+    assert "0.600 &plusmn; 0.100 <small>[0.352, 0.848]</small>" in page, "t with two degrees of freedom is 4.303"
+    assert interval([0.5]) is None and interval([1.0] * 20) == (1.0, 1.0)
+
+
+def test_thousands_of_episodes_and_rounds_make_no_endless_page(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", 1)
+    (line,) = (folder / "episodes.jsonl").read_text().splitlines()
+    record = json.loads(line)
+    with (folder / "episodes.jsonl").open("w") as file:
+        for number in range(10_000):
+            file.write(json.dumps({**record, "round": number}) + "\n")
+    with (folder / "metrics.jsonl").open("w") as file:
+        for step in range(5_000):
+            file.write(json.dumps({"step": 4 * step, "env/success": 0.5, "kl": step}) + "\n")
+    run = read_run(folder)
+    assert [episode["round"] for episode in run.episodes] == [0, 1, 2, 3, 9996, 9997, 9998, 9999]
+    assert len(render(group_runs([run]))) < 200_000
 
 
 def test_numbers_of_the_charts() -> None:
