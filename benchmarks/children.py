@@ -38,17 +38,35 @@ _MAX_FLIGHT = 10_000_000
 
 @dataclass
 class _Worker:
+    """A worker process as its parent sees it.
+
+    Attributes:
+        flight: Its flight recorder.
+        ready: Whether it has come up.
+        assigned: Episodes it was given; it plays the first.
+        begin: When the running episode began, on the clock that is never set.
+        started: The same moment for the record, in UTC.
+        seen: Last sign of life, on the same clock as ``begin``.
+    """
+
     process: SpawnProcess
     connection: Connection
     flight: Path
     ready: bool = False
     assigned: deque[Planned] = field(default_factory=deque)
-    since: float = 0.0
+    begin: float = 0.0
     started: str = ""
+    seen: float = 0.0
+    _trace: tuple[int, int] = (0, 0)
+
+    def begin_episode(self) -> None:
+        """The next assigned episode begins now."""
+        self.begin = self.seen = time.monotonic()
+        self.started = utc_now()
 
     def give(self, planned: Planned) -> None:
         if not self.assigned:
-            self.since, self.started = time.time(), utc_now()
+            self.begin_episode()
         self.assigned.append(planned)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.connection.send(planned)  # if it is dead, the next wait notices and its successor gets the work
@@ -58,11 +76,15 @@ class _Worker:
         return bool(self.assigned) and self._silent_seconds() > (timeout if self.ready else START_TIMEOUT)
 
     def _silent_seconds(self) -> float:
+        """Seconds since the flight recorder was last seen to change; file times are compared with each other only."""
         try:
-            beat = self.flight.stat().st_mtime
+            status = self.flight.stat()
         except FileNotFoundError:
-            beat = 0.0
-        return time.time() - max(beat, self.since)
+            return time.monotonic() - self.seen
+        trace = status.st_mtime_ns, status.st_size
+        if trace != self._trace:
+            self._trace, self.seen = trace, time.monotonic()
+        return time.monotonic() - self.seen
 
 
 class WorkerCrew:
@@ -111,7 +133,7 @@ class WorkerCrew:
             except (EOFError, ConnectionResetError):
                 self._replace(number, source, emit, None)
                 continue
-            worker.since, worker.started = time.time(), utc_now()
+            worker.begin_episode()
             if finished is None:
                 worker.ready = True
                 continue
@@ -151,7 +173,7 @@ class WorkerCrew:
             reason,
             attempt=self._attempt,
             started=worker.started,
-            seconds=time.time() - worker.since,
+            seconds=time.monotonic() - worker.begin,
             replies=replies,
         )
         fresh = self._start(number)

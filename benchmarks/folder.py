@@ -6,6 +6,7 @@ and ``report.html`` are replaced as a whole.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -54,7 +55,10 @@ class RunFolder:
             hint = f"continue it with: seed-bench run --resume {self.path}" if self.is_run() else "choose another --out"
             raise RunFolderInvalid(f"{self.path} is not empty; {hint}")
         self.path.mkdir(parents=True, exist_ok=True)
-        write_json(self.path / "config.json", {"schema_version": SCHEMA_VERSION, **record})
+        try:
+            write_json(self.path / "config.json", {"schema_version": SCHEMA_VERSION, **record}, new=True)
+        except FileExistsError as error:
+            raise RunFolderInvalid(f"another run has just begun in {self.path}; choose another --out") from error
 
     def is_run(self) -> bool:
         """Whether the folder holds a run."""
@@ -118,16 +122,47 @@ class RunFolder:
                 write_bytes(path, data)
 
 
-def write_json(path: Path, record: Any) -> None:
-    """Replace a JSON file as a whole."""
-    write_bytes(path, json.dumps(record, indent=2, ensure_ascii=False).encode() + b"\n")
+def write_json(path: Path, record: Any, *, new: bool = False) -> None:
+    """Write a JSON file as a whole; see :func:`write_bytes`."""
+    text = json.dumps(record, indent=2, ensure_ascii=False)
+    write_bytes(path, text.encode("utf-8", "backslashreplace") + b"\n", new=new)
 
 
-def write_bytes(path: Path, data: bytes) -> None:
-    """Replace a file as a whole: a reader sees the old or the new one, never a part."""
+def write_bytes(path: Path, data: bytes, *, new: bool = False) -> None:
+    """Write a file as a whole: a reader sees the old or the new one, never a part.
+
+    Args:
+        path: The file.
+        data: Its content.
+        new: There must be no such file yet; of several processes that try at once, one succeeds.
+
+    Raises:
+        FileExistsError: With ``new``, when there is one.
+        OSError: When it cannot be written, e.g. on a full disk; the error names the file.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_bytes(data)
-    os.replace(temporary, path)
+    try:
+        temporary.write_bytes(data)
+        if new:
+            _publish(temporary, path)
+        else:
+            os.replace(temporary, path)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(path)) from error
+    finally:
+        with contextlib.suppress(OSError):  # what kept it from being written may keep it from being removed
+            temporary.unlink(missing_ok=True)
+
+
+def _publish(temporary: Path, path: Path) -> None:
+    """Give a finished file its name unless the name is taken."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+        os.replace(temporary, path)
 
 
 _ATTEMPT = re.compile(r"attempt_(\d+)")

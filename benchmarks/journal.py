@@ -41,13 +41,17 @@ class Journal:
 
         Raises:
             ValueError: When the line contains a newline.
-            OSError: When the disk is full; what was written of the line is cut off at the next opening.
+            OSError: When the disk is full; it names the file, and what was written of the line is cut off at the next
+                opening.
         """
         if b"\n" in line:
             raise ValueError("a journal line cannot contain a newline")
         rest = memoryview(line + b"\n")
-        while rest:
-            rest = rest[os.write(self._descriptor, rest) :]
+        try:
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
 
     def close(self) -> None:
         """Flush to the disk and drop the lock; a second call does nothing."""

@@ -6,6 +6,7 @@ played by a ``Player``, a ``WorkerCrew`` or a ``RayCrew``; the numbers come from
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import time
@@ -144,9 +145,9 @@ def summarise_folder(folder: RunFolder) -> dict[str, Any]:
 def _seconds_seen(attempt: dict[str, Any], records: list[EpisodeRecord]) -> float:
     """How long an attempt that was killed is known to have run: until its last record."""
     begin = datetime.fromisoformat(attempt["started"])
-    mine = [record for record in records if record.attempt == attempt["attempt"]]
+    mine = [record for record in records if record.attempt == attempt["attempt"] and record.started]
     ends = [(datetime.fromisoformat(record.started) - begin).total_seconds() + record.seconds for record in mine]
-    return max(ends, default=0.0)
+    return max([0.0, *ends])  # a clock that was set back gives negative times
 
 
 def _execute(folder: RunFolder, prepared: Prepared, agent: Agent, observer: Observer | None) -> RunResult:
@@ -174,7 +175,8 @@ def _execute(folder: RunFolder, prepared: Prepared, agent: Agent, observer: Obse
             outcome = "interrupted"
             log.warning("interrupted")
         except BaseException as error:
-            note.end("failed", emit.count, f"{type(error).__name__}: {error}")
+            with contextlib.suppress(OSError):  # a full disk may be what failed; the error itself is what counts
+                note.end("failed", emit.count, f"{type(error).__name__}: {error}")
             log.exception("the run failed")
             raise
         finally:
@@ -268,9 +270,16 @@ class _Attempt:
         write_json(self._path, self._record)
 
 
+class _LogFile(logging.FileHandler):
+    """A log file that a full disk makes shorter, not louder: the run itself names the fault."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Drop the line."""
+
+
 def _open_log(folder: Path) -> logging.Logger:
     log = logging.Logger("seed_benchmarks.run")
-    handler = logging.FileHandler(folder / "run.log", encoding="utf-8")
+    handler = _LogFile(folder / "run.log", encoding="utf-8", errors="backslashreplace")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)
     return log
