@@ -7,6 +7,7 @@ import base64
 import functools
 import io
 import socket
+import threading
 import time
 from types import SimpleNamespace
 
@@ -37,7 +38,7 @@ def request(content="hello", number=0):
 
 
 def ask(server, *requests, **options):
-    settings = AgentSettings("openai:m@u", **{"retries": 3, "retry_wait": 0.01, "request_timeout": 5.0, **options})
+    settings = AgentSettings("openai:m@u", **{"retries": 3, "retry_wait": 0.01, "request_timeout": 60.0, **options})
     agent = OpenAIAgent(settings, f"tiny@{server.url}", PROFILES["paper"])
     try:
         return agent.act(requests or [request()])
@@ -132,10 +133,12 @@ def drip(handler):
     ids=["hangs up", "half", "slow", "drips", "503", "429", "html", "deep", "empty", "number", "bytes"],
 )
 def test_what_may_pass_is_tried_again(fault):
+    impatient = {"request_timeout": 0.5, "retries": 50} if fault in (too_slow, drip) else {}
     with serve(misbehave_first(fault)) as server:
-        (reply,) = ask(server, request_timeout=0.5)
+        (reply,) = ask(server, **impatient)
     assert (reply.text, reply.error) == ("at last", None)
-    assert reply.meta["attempts"] == 2
+    # On a busy machine an impatient client may give up a good answer too.
+    assert reply.meta["attempts"] >= 2 if impatient else reply.meta["attempts"] == 2
 
 
 def test_after_the_last_attempt_the_fault_is_typed():
@@ -221,13 +224,16 @@ def test_everybody_waits_out_a_pause():
 
 
 def test_requests_are_in_flight_together():
+    everybody = threading.Barrier(12)
+
     def behave(handler, body, attempt):
-        time.sleep(0.3)
+        everybody.wait(60)
         handler.answer(completion("ok"))
 
     with serve(behave) as server:
-        ask(server, *[request(str(number)) for number in range(12)])
-    assert server.most >= 8
+        replies = ask(server, *[request(str(number)) for number in range(12)])
+    assert [reply.text for reply in replies] == ["ok"] * 12
+    assert server.most == 12
 
 
 def test_pictures_travel_as_data():
@@ -260,7 +266,9 @@ def test_reasoning_is_part_of_the_reply(message, text):
 
 
 def climb_or_fail(handler, body, attempt):
-    time.sleep(0.02)
+    if handler.server.live > 1:
+        handler.server.company.set()
+    handler.server.company.wait(60)
     prompt = body["messages"][-1]["content"]
     colour = prompt.rpartition("The next rung is ")[2].split(".")[0]
     if body["seed"] % 7 == 0 and not handler.server.mended:
@@ -273,7 +281,7 @@ def climb_or_fail(handler, body, attempt):
 
 def test_a_whole_run_over_a_bad_line_and_its_resumption(tmp_path):
     with serve(climb_or_fail) as server:
-        server.mended = False
+        server.mended, server.company = False, threading.Event()
         settings = AgentSettings(f"openai:tiny@{server.url}", retries=2, retry_wait=0.01, price_completion=1e6)
         suite = Suite.from_json(suite_record())
         result = start_run(RunConfig(suite, settings, batch_size=8), tmp_path / "run")

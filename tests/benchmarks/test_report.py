@@ -78,12 +78,13 @@ def browser(tmp_path_factory):
     options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     found = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    found.set_page_load_timeout(60)
+    found.set_page_load_timeout(300)
+    found.set_script_timeout(300)
     yield found
     found.quit()
 
 
-def wait_for(browser, script, seconds=20.0):
+def wait_for(browser, script, seconds=200.0):
     deadline = time.monotonic() + seconds
     while not (found := browser.execute_script(f"return {script}")):
         assert time.monotonic() < deadline, f"never true: {script}"

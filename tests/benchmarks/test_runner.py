@@ -94,8 +94,8 @@ def test_results_do_not_depend_on_how_the_work_is_spread(tmp_path, agent):
 
 
 def test_faults_are_typed_counted_apart_and_never_scored(tmp_path):
-    suite = suite_record("bad", env_kwargs={"hang_seconds": 30})
-    result = start_run(config(suite=suite, num_workers=1, timeout=4.0), tmp_path / "run")
+    suite = suite_record("bad", env_kwargs={"hang_seconds": 600})
+    result = start_run(config(suite=suite, num_workers=1, timeout=8.0), tmp_path / "run")
     records = {record.task_id: record for record in read_heads(tmp_path / "run" / "episodes.jsonl")}
     assert len(records) == 7
     assert {task: record.stop_reason for task, record in records.items() if not record.scored} == {
@@ -123,8 +123,8 @@ def test_a_model_agents_environments_are_isolated_too(tmp_path, monkeypatch):
     from seed_benchmarks.agents.base import Placement
 
     monkeypatch.setattr(functions.FunctionAgent, "placement", Placement.BATCH)
-    suite = suite_record("bad", env_kwargs={"hang_seconds": 30})
-    start_run(config("python:ladder_env:climb", suite=suite, num_workers=3, timeout=5.0), tmp_path / "run")
+    suite = suite_record("bad", env_kwargs={"hang_seconds": 600})
+    start_run(config("python:ladder_env:climb", suite=suite, num_workers=3, timeout=8.0), tmp_path / "run")
     records = {record.task_id: record for record in read_heads(tmp_path / "run" / "episodes.jsonl")}
     errors = {task: record.error["type"] for task, record in records.items() if record.error}
     assert errors == {"crash/0": "RuntimeError", "exit/0": "WorkerDied", "hang/0": "WorkerTimeout"}
