@@ -1,4 +1,4 @@
-"""The documentation runs: Python blocks print what they say, commands exist, generated pages are fresh."""
+"""The documentation runs: programs and commands print what it says, links lead somewhere, generated pages are fresh."""
 
 from __future__ import annotations
 
@@ -13,14 +13,21 @@ import pytest
 
 REPO = Path(__file__).resolve().parents[2]
 PAGES = sorted(
-    path
-    for path in [
-        REPO / "README.md",
-        REPO / "CONTRIBUTING.md",
+    [
+        *REPO.glob("*.md"),
         *(REPO / "docs").rglob("*.md"),
-        *REPO.glob("*/README.md"),
+        *(
+            page
+            for folder in ("seed_envs", "seed_trainer", "benchmarks")
+            for page in (REPO / folder).rglob("README.md")
+        ),
     ]
-    if path.exists()
+)
+# Quick, offline commands whose output is the same everywhere; the others need data, a model, a server or a while.
+REPEATABLE = (
+    "seed-bench run --suite ",
+    "python -m seed_envs.vision.sokoban show ",
+    "python -m seed_envs.webshop generate ",
 )
 FENCE = re.compile(r"```(\w+)\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
 
@@ -33,16 +40,30 @@ def python_blocks():
                 yield pytest.param(code, output, id=f"{page.relative_to(REPO)}:{code.strip().splitlines()[0][:40]}")
 
 
-def commands():
-    """Lines of console blocks that start with one of our commands."""
+def console_commands():
+    """Our commands in console blocks: page, words, and the output shown below them (or in the text block that follows)."""
     for page in PAGES:
-        for language, code, _ in FENCE.findall(page.read_text(encoding="utf-8")):
+        for language, code, following in FENCE.findall(page.read_text(encoding="utf-8")):
             if language != "console":
                 continue
-            for line in code.replace("\\\n", " ").splitlines():
-                words = shlex.split(line.removeprefix("$ "), comments=True) if line.startswith("$ ") else []
-                if words and (words[0] in ("seed-train", "seed-bench", "seed-play") or words[:2] == ["python", "-m"]):
-                    yield pytest.param(words, id=f"{page.relative_to(REPO)}: {line[2:60]}")
+            for part in re.split(r"^\$ ", code.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
+                line, _, output = part.partition("\n")
+                words = shlex.split(line, comments=True)
+                if words[0] in ("seed-train", "seed-bench", "seed-play") or words[:2] == ["python", "-m"]:
+                    yield page.relative_to(REPO), words, (output.strip() or following.strip())
+
+
+def commands():
+    """Every command of the documentation."""
+    for page, words, _ in console_commands():
+        yield pytest.param(words, id=f"{page}: {' '.join(words)[:60]}")
+
+
+def repeatable_commands():
+    """The commands that are run as they stand, with the output that is shown."""
+    for page, words, output in console_commands():
+        if output and " ".join(words).startswith(REPEATABLE):
+            yield pytest.param(words, output, id=f"{page}: {' '.join(words)[:60]}")
 
 
 @pytest.mark.parametrize(("code", "output"), list(python_blocks()))
@@ -52,14 +73,25 @@ def test_python_blocks_print_what_they_say(code, output, tmp_path):
     assert run.stdout.strip() == output.strip()
 
 
-def run_help(words):
-    program = Path(sys.executable).parent / words[0]
+@pytest.mark.parametrize(("words", "output"), list(repeatable_commands()))
+def test_commands_print_what_is_shown(words, output, tmp_path):
+    call, rest = program(words)
+    run = subprocess.run([*call, *rest], capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert output in run.stdout
+
+
+def program(words):
+    """How this interpreter's environment runs a command, and the command's arguments."""
     if words[0] == "python":
-        call = [sys.executable, "-m", words[2]]
-        rest = words[3:]
-    else:
-        assert program.exists() or shutil.which(words[0]), f"{words[0]} is not installed"
-        call, rest = [str(program) if program.exists() else words[0]], words[1:]
+        return [sys.executable, "-m", words[2]], words[3:]
+    path = Path(sys.executable).parent / words[0]
+    assert path.exists() or shutil.which(words[0]), f"{words[0]} is not installed"
+    return [str(path) if path.exists() else words[0]], words[1:]
+
+
+def run_help(words):
+    call, rest = program(words)
     if rest and not rest[0].startswith("-") and words[0] != "seed-play":
         call.append(rest[0])
     run = subprocess.run([*call, "--help"], capture_output=True, text=True, cwd=REPO)
@@ -70,8 +102,8 @@ def run_help(words):
 def test_commands_in_the_documentation_exist_with_their_flags(words):
     if words[:2] == ["seed-train", "rl"]:
         # Its flags are every field of TRL's configuration, so the command itself is tried, up to the first rollout.
-        program = str(Path(sys.executable).parent / words[0])
-        run = subprocess.run([program, *words[1:], "--dry_run"], capture_output=True, text=True, cwd=REPO)
+        call, rest = program(words)
+        run = subprocess.run([*call, *rest, "--dry_run"], capture_output=True, text=True, cwd=REPO)
         assert run.returncode == 0, run.stderr
         return
     run, rest = run_help(words)
