@@ -24,11 +24,7 @@ PAGES = sorted(
     ]
 )
 # Quick, offline commands whose output is the same everywhere; the others need data, a model, a server or a while.
-REPEATABLE = (
-    "seed-bench run --suite ",
-    "python -m seed_envs.vision.sokoban show ",
-    "python -m seed_envs.webshop generate ",
-)
+REPEATABLE = ("seed-bench run --suite ", "python -m seed_envs.vision.sokoban show ")
 FENCE = re.compile(r"```(\w+)\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
 
 
@@ -41,7 +37,7 @@ def python_blocks():
 
 
 def console_commands():
-    """Our commands in console blocks: page, words, and the output shown below them (or in the text block that follows)."""
+    """Our commands in console blocks: page, words, and the output shown below them or in the text block after it."""
     for page in PAGES:
         for language, code, following in FENCE.findall(page.read_text(encoding="utf-8")):
             if language != "console":
