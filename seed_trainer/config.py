@@ -7,6 +7,7 @@ no ratio in front), ``disable_dropout`` True (teacher and student must be the sa
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 from trl import GRPOConfig
 
-from seed_trainer.options import SEEDOptions, option, parse_skill_source
+from seed_trainer.options import LOSS_TYPES, SEEDOptions, option, parse_skill_source
 
 TRL_SAVE_STEPS = 500
 """TRL's default of ``save_steps``, which means "not set" here."""
@@ -54,14 +55,14 @@ class SEEDConfig(SEEDOptions, GRPOConfig):
         super().__post_init__()
         self._check_block()
         if per_round:
-            self.logging_steps = self.steps_per_round
+            self.logging_steps = self.steps_of(1)
         if self.rounds > 0 and self.max_steps <= 0:
-            self.max_steps = self.rounds * self.steps_per_round
+            self.max_steps = self.steps_of(self.rounds)
         if self.eval_rounds > 0:
             self.eval_strategy, self.do_eval = IntervalStrategy.STEPS, True
-            self.eval_steps = self.eval_rounds * self.steps_per_round
+            self.eval_steps = self.steps_of(self.eval_rounds)
         if self.save_rounds > 0 and self.save_strategy == SaveStrategy.STEPS and self.save_steps == TRL_SAVE_STEPS:
-            self.save_steps = self.save_rounds * self.steps_per_round
+            self.save_steps = self.steps_of(self.save_rounds)
         self._check_schedule()
         if self.top_p < 1.0 or self.top_k or self.min_p or self.repetition_penalty != 1.0:
             warnings.warn(
@@ -78,9 +79,13 @@ class SEEDConfig(SEEDOptions, GRPOConfig):
         return int(self.steps_per_generation * self.num_iterations)
 
     @property
-    def steps_per_round(self) -> int:
-        """Optimiser steps made from one rollout (1 if several rollouts make one step)."""
-        return max(1, self.micro_steps_per_round // self.gradient_accumulation_steps)
+    def steps_per_round(self) -> float:
+        """Optimiser steps made from one rollout: a whole number, or a fraction if several rollouts make one step."""
+        return self.micro_steps_per_round / self.gradient_accumulation_steps
+
+    def steps_of(self, rounds: int) -> int:
+        """Return the optimiser steps that so many rounds take."""
+        return math.ceil(rounds * self.steps_per_round)
 
     @property
     def teaches(self) -> bool:
@@ -109,8 +114,13 @@ class SEEDConfig(SEEDOptions, GRPOConfig):
     def _check_schedule(self) -> None:
         if self.save_strategy == "steps" and self.save_steps >= 1 and self.save_steps % self.steps_per_round:
             raise ValueError(
-                f"save_steps={self.save_steps:g} must be a multiple of {self.steps_per_round} (optimiser steps per "
+                f"save_steps={self.save_steps:g} must be a multiple of {self.steps_per_round:g} (optimiser steps per "
                 "round): a checkpoint in the middle of a round cannot be resumed exactly"
+            )
+        if self.opd_coef > 0 and self.loss_type not in LOSS_TYPES:
+            raise ValueError(
+                f"loss_type={self.loss_type!r} has no known normaliser for the distillation term, expected one of "
+                f"{sorted(LOSS_TYPES)} (dapo is the paper's)"
             )
         if self.opd_term == "jsd" and self.teacher_policy == "snapshot":
             raise ValueError("opd_term=jsd needs whole distributions; it does not work with teacher_policy=snapshot")

@@ -25,6 +25,8 @@ SKILL_SOURCES = (
     "wrong_outcome",
     "none",
 )
+LOSS_TYPES = frozenset({"dapo", "cispo", "vespo", "grpo", "sapo", "bnpo", "dr_grpo"})
+"""TRL's loss types whose normaliser the distillation term can share."""
 _WITH_AGE = {"stale", "stale_text"}
 _NOT_NEGATIVE = (
     *("opd_coef", "opd_gate_beta", "opd_gate_beta_end", "skill_temperature", "eval_temperature"),

@@ -254,9 +254,7 @@ class SEEDSteps(GRPOTrainer):
     @property
     def gate_beta(self) -> float:
         """Sharpness of the gate in this round."""
-        return schedules.gate_beta(
-            self.args, self.round_index, max(1, self.state.max_steps // self.args.steps_per_round)
-        )
+        return schedules.gate_beta(self.args, self.round_index, int(self.state.max_steps / self.args.steps_per_round))
 
     @property
     def context_limit(self) -> int | None:

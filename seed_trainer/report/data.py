@@ -50,10 +50,10 @@ class Run:
         return self.settings.get("seed", "?")
 
     @property
-    def steps_per_round(self) -> int:
-        """Optimiser steps of one round."""
+    def steps_per_round(self) -> float:
+        """Optimiser steps of one round; a fraction if several rounds make one step."""
         generation = int(self.settings.get("steps_per_generation") or 1) * int(self.settings.get("num_iterations") or 1)
-        return max(1, generation // int(self.settings.get("gradient_accumulation_steps") or 1))
+        return generation / int(self.settings.get("gradient_accumulation_steps") or 1)
 
     def series(self, name: str) -> list[tuple[float, float]]:
         """Return (round, value) of a metric wherever it was logged as a finite number."""

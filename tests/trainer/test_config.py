@@ -60,8 +60,9 @@ def test_rounds_decide_the_steps() -> None:
     assert (args.steps_per_round, args.max_steps, args.logging_steps) == (4, 40, 4)
     assert (args.eval_steps, args.save_steps) == (8, 20)
     assert config(per_device_train_batch_size=8, steps_per_generation=4, num_iterations=2).steps_per_round == 8
-    one = config(per_device_train_batch_size=8, steps_per_generation=4, gradient_accumulation_steps=8)
-    assert one.steps_per_round == 1
+    half = config(per_device_train_batch_size=8, steps_per_generation=4, gradient_accumulation_steps=8, rounds=10)
+    assert (half.steps_per_round, half.max_steps, half.logging_steps) == (0.5, 5, 1), "ten rounds make five steps"
+    assert (half.steps_of(1), half.steps_of(3)) == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,7 @@ def test_rounds_decide_the_steps() -> None:
         ({"staleness_ages": "1", "skill_source": "generic"}, "cannot be measured with skill_source=generic"),
         ({"adv_step_skill": "add"}, "did you mean 'adds'"),
         ({"max_turn_length": 0}, "max_turn_length=0 must be at least 1"),
+        ({"loss_type": "luspo"}, "loss_type='luspo' has no known normaliser"),
         ({"skill_source": "library"}, "need skill_library=FILE.json"),
         ({"opd_term": "jsd", "teacher_policy": "snapshot"}, "does not work with teacher_policy=snapshot"),
         ({"adv_unit": "step", "rollout_layout": "episode"}, "need rollout_layout=turn"),

@@ -75,9 +75,52 @@ def test_averaged_teacher_follows_every_optimiser_step(make_trainer: TrainerFact
     assert torch.equal(parameters(trainer.model), record.seen[-1])
 
 
-@pytest.mark.parametrize("policy", ["initial", "ema"])
+@pytest.mark.parametrize(
+    "batches",
+    [
+        {"num_iterations": 2},
+        {"gradient_accumulation_steps": 2, "num_iterations": 2},
+        {"gradient_accumulation_steps": 4},
+    ],
+    ids=["two epochs", "two epochs, accumulated", "two rounds a step"],
+)
+@pytest.mark.parametrize("policy", ["snapshot", "live"])
+def test_what_the_teacher_is_in_every_mini_batch_of_a_round(
+    make_trainer: TrainerFactory, policy: str, batches: dict[str, Any]
+) -> None:
+    """A snapshot scores with the weights the round began with, a live teacher with those of the mini-batch."""
+    trainer = make_trainer(teacher_policy=policy, **SKILL_OPTIONS, **batches)
+    at_start: dict[int, torch.Tensor] = {}
+    moved: list[bool] = []
+    score, loss = trainer._score, trainer._compute_loss
+
+    def begin(block: Any) -> dict[str, Any]:
+        at_start[trainer.round_index] = parameters(trainer.model)
+        return score(block)
+
+    def check(model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        result = loss(model, inputs)
+        now = parameters(trainer.model)
+        start = at_start[trainer.round_index]
+        moved.append(not torch.equal(now, start))
+        torch.nn.utils.vector_to_parameters(start if policy == "snapshot" else now, trainer.model.parameters())
+        expected = trainer._score_chunks(trainer.model, teacher_inputs(inputs, None), 1)
+        torch.nn.utils.vector_to_parameters(now, trainer.model.parameters())
+        mask = loss_mask(inputs).bool()
+        torch.testing.assert_close(trainer._teach(model, inputs)[mask], expected[mask], atol=1e-5, rtol=0)
+        return result
+
+    trainer._score, trainer._compute_loss = begin, check  # type: ignore[method-assign]
+    trainer.train()
+    assert sorted(at_start) == [0, 1]
+    assert any(moved) == (trainer.args.steps_per_round > 1), "several optimiser steps make the two differ"
+
+
+@pytest.mark.parametrize("policy", ["initial", "ema", "snapshot"])
 def test_resumed_run_has_the_same_teacher(make_trainer: TrainerFactory, tmp_path: Path, policy: str) -> None:
     options = {"rounds": 4, "save_strategy": "steps", "save_rounds": 2, "teacher_policy": policy, **SKILL_OPTIONS}
+    if policy == "snapshot":  # and the memory of older skills, which is state of a run, too
+        options |= {"skill_source": "stale_text(1)"}
     whole = make_trainer(output_dir=str(tmp_path / "whole"), **options)
     whole.train()
     make_trainer(output_dir=str(tmp_path / "parts"), **{**options, "max_steps": 4}).train()
@@ -86,6 +129,22 @@ def test_resumed_run_has_the_same_teacher(make_trainer: TrainerFactory, tmp_path
     torch.testing.assert_close(parameters(second.model), parameters(whole.model), atol=0, rtol=0)
     for name, tensor in whole.teacher_weights.values.items():
         assert torch.equal(second.teacher_weights.values[name], tensor)
+
+
+@pytest.mark.parametrize("policy", ["initial", "ema"])
+def test_adapters_share_their_base_with_the_teacher(make_trainer: TrainerFactory, policy: str) -> None:
+    from peft import LoraConfig
+
+    lora = LoraConfig(r=2, target_modules=["q_proj"], lora_dropout=0.05)
+    trainer = make_trainer(teacher_policy=policy, teacher_ema_decay=0.5, peft_config=lora, **SKILL_OPTIONS)
+    trainer.train()
+    assert trainer.teacher_weights.values and all("lora" in name for name in trainer.teacher_weights.values)
+    trained = parameters(trainer.model)
+    micro = micro_batch(trainer)
+    mask = loss_mask(micro).bool()
+    live = trainer._score_chunks(trainer.model, teacher_inputs(micro, None), 1)
+    assert (trainer._teach(trainer.model, micro) - live)[mask].abs().max() > 1e-6
+    assert torch.equal(parameters(trainer.model), trained)
 
 
 def test_a_checkpoint_without_the_teacher_is_refused(make_trainer: TrainerFactory, tmp_path: Path) -> None:
