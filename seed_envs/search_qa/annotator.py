@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from seed_envs.search_qa.protocol import search_query
 from seed_envs.trajectory import Step, StopReason, Trajectory
 
-_QUERY = re.compile(r"<search>(.*?)</search>", re.DOTALL | re.IGNORECASE)
 _PASSAGE_TITLE = re.compile(r'Doc \d+(?:\(Title: |: \\?)"([^"\\]+)')
 
 
@@ -23,7 +23,7 @@ def annotate(trajectory: Trajectory) -> str:
     Returns:
         A few sentences in the imperative.
     """
-    queries = [match.group(1).strip() for step in trajectory.steps if (match := _QUERY.search(step.reply))]
+    queries = [query for step in trajectory.steps if (query := search_query(step.reply)) is not None]
     advice = _on_success(queries, trajectory) if trajectory.success else _on_failure(queries, trajectory)
     faults = _format_faults(trajectory.steps)
     return " ".join([*advice, *faults])

@@ -94,6 +94,12 @@ def _block_of(lowered: str, original: str, kind: str) -> str | None:
     return original[start + len(kind) + 2 : end] if end >= 0 else None
 
 
+def search_query(reply: str) -> str | None:
+    """The trimmed content of a reply's first search block, tags in any case; None if there is none."""
+    query = _block_of(_lower_ascii(reply), reply, "search")
+    return None if query is None else query.strip()
+
+
 def _lower_ascii(text: str) -> str:
     """Lower-cases A-Z only, so that positions stay those of the original."""
     return text.translate(_LOWER)
@@ -120,7 +126,7 @@ def parse_verl_agent(reply: str) -> ParsedReply:
 
 
 _TAGS = re.compile(
-    r"<(?=[\t\n\v\f\r ]*/?[\t\n\v\f\r ]*(?:think|search|information|answer)[\t\n\v\f\r ]*>)", re.IGNORECASE
+    r"<(?=[\t\n\v\f\r ]*(?:/[\t\n\v\f\r ]*)?(?:think|search|information|answer)[\t\n\v\f\r ]*>)", re.IGNORECASE
 )
 _LEFT_ANGLE = "\u2039"
 

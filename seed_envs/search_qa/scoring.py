@@ -14,7 +14,6 @@ from seed_envs.errors import UnknownOption, close_matches
 from seed_envs.search_qa.answers import NO_SCORES, AnswerScores, score_answer
 
 REWARDS = ("em", "sub_em", "f1", "format")
-_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 _TAG = re.compile(r"(</?(?:think|search|information|answer)>)")
 _MARKS = ("think", "search", "information", "answer")
 
@@ -46,12 +45,21 @@ def transcript(turns: Sequence[Turn]) -> str:
     return "".join(turn.reply + turn.observation for turn in turns)
 
 
+def answer_blocks(text: str) -> list[str]:
+    """The contents of all answer blocks from left to right, in linear time."""
+    found, start = [], text.find("<answer>")
+    while start >= 0 and (end := text.find("</answer>", start)) >= 0:
+        found.append(text[start + len("<answer>") : end])
+        start = text.find("<answer>", end)
+    return found
+
+
 def legacy_answer(prompt: str, turns: Sequence[Turn], at_least: int) -> str | None:
     """The last answer block of prompt and transcript, if there are at least so many.
 
     With Search-R1's prompt, which holds two such blocks, an episode without an answer is scored as "Beijing".
     """
-    found = _ANSWER.findall(prompt + transcript(turns))
+    found = answer_blocks(prompt + transcript(turns))
     return found[-1].strip() if len(found) >= at_least else None
 
 
