@@ -30,6 +30,8 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("opd/gate_mean", "gate"),
     ("kl", "KL"),
 )
+SHARES = frozenset({"eval_success", "eval_success_macro", "env/success", "skill/valid", "opd/gate_mean"})
+"""Columns that cannot leave [0, 1], whatever Student's t says about few seeds."""
 COSTS: tuple[tuple[str, str], ...] = (
     ("time/rollout", "rollout"),
     ("time/skills", "skills"),
@@ -48,7 +50,7 @@ h1{font-size:1.6rem;margin-bottom:.2rem}h2{font-size:1.2rem;margin-top:2.2rem;bo
 p.note{color:#666;font-size:.9rem}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(320px,1fr));gap:1rem}
 figure{margin:0;display:flex;flex-direction:column}figure svg{margin-top:auto}
-figcaption{font-weight:600;font-size:.92rem}figcaption small{font-weight:400;color:#666;display:block}
+figcaption{font-weight:600;font-size:.92rem}figcaption small{font-weight:400;color:#666;display:block}td small{white-space:nowrap}
 svg{width:100%;height:auto}.grid{stroke:#e4e4e4}.tick{font-size:11px;fill:#666}
 .legend .key{margin-right:1.4rem;white-space:nowrap}.legend svg{width:34px;height:10px;margin-right:.4rem}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9rem}
@@ -60,7 +62,7 @@ summary{cursor:pointer}.won{color:#1a6b2f;font-weight:600}.lost{color:#9a3412;fo
 .turn{margin:.3rem 0;white-space:pre-wrap}.obs{color:#555}.act{font-weight:600}.bad{color:#9a3412}
 .tokens{font:13px/1.9 ui-monospace,monospace;overflow-wrap:anywhere}
 .tokens span{padding:.12em .15em;border-radius:3px;margin-right:1px}
-.env{color:#999}.scale span{padding:.1em .6em;font:12px ui-monospace,monospace}
+.remark{color:#9a3412;font-size:.9rem}.env{color:#767676}.scale span{padding:.1em .6em;font:12px ui-monospace,monospace}
 """
 
 
@@ -121,7 +123,7 @@ def _thinned(points: Sequence[Any]) -> Sequence[Any]:
 def _remarks(runs: Sequence[Run]) -> Iterable[str]:
     for run in runs:
         for remark in run.remarks:
-            yield f'<p class="note bad">{escape(str(run.folder))}: {escape(remark)}</p>'
+            yield f'<p class="remark">{escape(str(run.folder))}: {escape(remark)}</p>'
 
 
 def _over_seeds(arms: Sequence[Arm]) -> list[str]:
@@ -133,7 +135,7 @@ def _over_seeds(arms: Sequence[Arm]) -> list[str]:
     head = "".join(f"<th>{escape(label)}</th>" for _, label in shown)
     rows = "".join(
         f"<tr><td>{escape(arm.name)}, {len(arm.runs)} seeds</td>"
-        + "".join(f"<td>{_statistics(arm.last(name))}</td>" for name, _ in shown)
+        + "".join(f"<td>{_statistics(arm.last(name), name in SHARES)}</td>" for name, _ in shown)
         + "</tr>"
         for arm in several
     )
@@ -143,12 +145,14 @@ def _over_seeds(arms: Sequence[Arm]) -> list[str]:
     ]
 
 
-def _statistics(values: Sequence[float]) -> str:
+def _statistics(values: Sequence[float], share: bool) -> str:
     if not values:
         return ""
-    limits = interval(values)
-    shown = f"{mean(values):.3f} &plusmn; {deviation(values):.3f}"
-    return shown if limits is None else f"{shown} <small>[{limits[0]:.3f}, {limits[1]:.3f}]</small>"
+    shown, limits = f"{mean(values):.3f} &plusmn; {deviation(values):.3f}", interval(values)
+    if limits is None:
+        return shown
+    low, high = (max(0.0, limits[0]), min(1.0, limits[1])) if share else limits
+    return f"{shown} <small>[{low:.3f}, {high:.3f}]</small>"
 
 
 def _table(arms: Sequence[Arm], columns: Sequence[tuple[str, str]], last: bool) -> str:

@@ -124,6 +124,8 @@ def test_seeds_are_summed_up_with_deviation_and_interval(tmp_path: Path) -> None
     folders = [make_run(tmp_path / f"seed{s}", s, success=0.4 + 0.1 * s) for s in (1, 2, 3)]
     page = render(group_runs([read_run(folder) for folder in folders]))
     assert "0.600 &plusmn; 0.100 <small>[0.352, 0.848]</small>" in page, "t with two degrees of freedom is 4.303"
+    far = [make_run(tmp_path / f"far{s}", s, success=float(s)) for s in (0, 1)]
+    assert "0.500 &plusmn; 0.707 <small>[0.000, 1.000]</small>" in render(group_runs([read_run(f) for f in far]))
     assert interval([0.5]) is None and interval([1.0] * 20) == (1.0, 1.0)
 
 
