@@ -50,7 +50,8 @@ h1{font-size:1.6rem;margin-bottom:.2rem}h2{font-size:1.2rem;margin-top:2.2rem;bo
 p.note{color:#666;font-size:.9rem}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(320px,1fr));gap:1rem}
 figure{margin:0;display:flex;flex-direction:column}figure svg{margin-top:auto}
-figcaption{font-weight:600;font-size:.92rem}figcaption small{font-weight:400;color:#666;display:block}td small{white-space:nowrap}
+figcaption{font-weight:600;font-size:.92rem}figcaption small{font-weight:400;color:#666;display:block}
+td small{white-space:nowrap}
 svg{width:100%;height:auto}.grid{stroke:#e4e4e4}.tick{font-size:11px;fill:#666}
 .legend .key{margin-right:1.4rem;white-space:nowrap}.legend svg{width:34px;height:10px;margin-right:.4rem}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9rem}
