@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 
 import seed_envs
 from seed_envs.chat import split_observation
@@ -37,7 +36,7 @@ def _parser() -> Parser:
     parser.add_argument("env", help="one of: " + ", ".join(row.id for row in ENVIRONMENTS))
     parser.add_argument(
         "--player",
-        choices=["human", "random", "oracle"],
+        choices=["human", "random", "rule", "oracle"],
         default="human",
         help="who acts; in human play '?' lists the possible actions and Ctrl+D leaves (default human)",
     )
@@ -55,7 +54,7 @@ def _play(args: argparse.Namespace) -> int:
     env = gym.make(args.env)
     options = {key: value for key in ("task_id", "split") if (value := getattr(args, key)) is not None}
     observation, info = env.reset(seed=args.seed, options=options)
-    player = _players(args.seed)[args.player]
+    player = _PLAYERS[args.player]
     print(f"task: {info['task_id']}\ngoal: {info['goal']}\n")
     total, ended = 0.0, False
     while not ended:
@@ -74,33 +73,35 @@ def _play(args: argparse.Namespace) -> int:
     return 0
 
 
-def _players(seed: int) -> dict[str, Player]:
-    rng = np.random.default_rng(seed)
+def _human(env: gym.Env[Any, str], info: dict[str, Any]) -> str | None:
+    """Asks the person; None when there is no more input."""
+    while True:
+        try:
+            line = input("> ")
+        except (EOFError, KeyboardInterrupt):
+            return None
+        if line != "?":
+            return line
+        print("\n".join(info["admissible_actions"] or ["(this environment has no list of actions)"]))
 
-    def human(env: gym.Env[Any, str], info: dict[str, Any]) -> str | None:
-        while True:
-            try:
-                line = input("> ")
-            except (EOFError, KeyboardInterrupt):
-                return None
-            if line != "?":
-                return line
-            print("\n".join(info["admissible_actions"] or ["(this environment has no list of actions)"]))
 
-    def random(env: gym.Env[Any, str], info: dict[str, Any]) -> str:
-        actions = info["admissible_actions"]
-        action = actions[int(rng.integers(len(actions)))] if actions else env.action_space.sample()
+def _built_in(method: str) -> Player:
+    """A player that is a method of the environment."""
+
+    def choose(env: gym.Env[Any, str], info: dict[str, Any]) -> str:
+        action = str(getattr(env.unwrapped, method)())
         print(f"> {action}")
-        return str(action)
+        return action
 
-    def oracle(env: gym.Env[Any, str], info: dict[str, Any]) -> str:
-        action = env.unwrapped.oracle_action()  # type: ignore[attr-defined]
-        print(f"> {action}")
-        return str(action)
-
-    return {"human": human, "random": random, "oracle": oracle}
+    return choose
 
 
+_PLAYERS: dict[str, Player] = {
+    "human": _human,
+    "random": _built_in("random_action"),
+    "rule": _built_in("rule_action"),
+    "oracle": _built_in("oracle_action"),
+}
 gym.register_envs(seed_envs)  # keeps the import that registers the ids
 
 if __name__ == "__main__":

@@ -15,6 +15,18 @@ def test_the_oracle_wins_in_the_terminal(capsys, env_id):
     assert "success: True   score: 1.00" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("player", ["random", "rule"])
+@pytest.mark.parametrize("env_id", ["seed/Sokoban-v0", "seed/SearchQA-v0"])
+def test_built_in_players_repeat_their_game_by_seed(capsys, env_id, player):
+    played = []
+    for _ in range(2):
+        assert main([env_id, "--player", player, "--seed", "3"]) == 0
+        played.append([line for line in capsys.readouterr().out.splitlines() if line.startswith("> ")])
+    assert played[0] == played[1]
+    if "Search" in env_id:
+        assert all("<search>" in line or "<answer>" in line for line in played[0])
+
+
 def test_a_person_sees_the_actions_and_leaves_at_the_end_of_input(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("?\nnonsense\n"))
     assert main(["seed/Sokoban-v0", "--seed", "1"]) == 1
