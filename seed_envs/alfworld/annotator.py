@@ -124,11 +124,11 @@ def study(trajectory: Trajectory) -> Findings:
     if not trajectory.steps:
         return findings
     memory = findings.memory
-    memory.update("", trajectory.steps[0].observation)
+    memory.update(trajectory.steps[0].observation)
     answers = [step.observation for step in trajectory.steps[1:]] + [trajectory.final_observation]
     for step, answer in zip(trajectory.steps, answers, strict=True):
         held = memory.held
-        memory.update(step.action, answer)
+        memory.update(answer)
         findings.refused += not step.action_valid
         if memory.held and memory.held != held and kind_of(memory.held) == goal.object_type:
             findings.fetched.append((memory.held, memory.here))

@@ -83,7 +83,6 @@ class Explorer:
         self.goal: Goal = goal
         self.memory = Memory()
         self._draw = Draw(self.name)
-        self._command = ""
         self._destination = ""
         self._treatment = self._choose_treatment()
 
@@ -97,18 +96,16 @@ class Explorer:
         Returns:
             An admissible command.
         """
-        self.observe(self._command, observation)
-        self._command = self.choose(admissible)
-        return self._command
+        self.observe(observation)
+        return self.choose(admissible)
 
-    def observe(self, command: str, observation: str) -> None:
+    def observe(self, observation: str) -> None:
         """Learn from one answer, whoever chose the command.
 
         Args:
-            command: what was sent ("" for the opening text).
-            observation: what came back.
+            observation: what the game answered.
         """
-        self.memory.update(command, observation)
+        self.memory.update(observation)
 
     def choose(self, admissible: Sequence[str]) -> str:
         """Choose a command on the grounds of what was observed so far.

@@ -52,7 +52,7 @@ class Journal:
         """
         if self._explorer is None:
             self._explorer, self._read = Explorer(goal_line), 0
-        for command, answer in self.turns[self._read :]:
-            self._explorer.observe(command, answer)
+        for _, answer in self.turns[self._read :]:
+            self._explorer.observe(answer)
         self._read = len(self.turns)
         return self._explorer.choose(admissible)

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from seed_envs.alfworld.goals import SENTENCES, Goal
-from seed_envs.alfworld.texts import NOTHING_HAPPENS
 
 _NAME: Final = r"[a-z]+ [0-9]+"
 _NAMES: Final = re.compile(_NAME)
 _ROOM: Final = re.compile(r"Looking quickly around you, you see ([^.]*)\.")
 _LISTED: Final = re.compile(rf"(?:On the|The) ({_NAME})(?: is open\. In it)?, you see ([^.]*)\.")
 _CLOSED: Final = re.compile(rf"The ({_NAME}) is closed\.")
+_ARRIVED: Final = re.compile(rf"You arrive at {_NAME}\. (?:On the|The) ({_NAME})")
+_SHUT: Final = re.compile(rf"You close the ({_NAME})\.")
 _TAKEN: Final = re.compile(rf"You pick up the ({_NAME}) from the ({_NAME})\.")
 _PLACED: Final = re.compile(rf"You (?:move|put) the ({_NAME}) (?:to|in/on) the ({_NAME})\.")
 _TREATED: Final = re.compile(rf"You (clean|heat|cool) the ({_NAME}) using the ({_NAME})\.")
@@ -80,25 +81,24 @@ class Memory:
     placed: dict[str, str] = field(default_factory=dict)
     lit: list[str] = field(default_factory=list)
 
-    def update(self, command: str, observation: str) -> None:
-        """Learn from one answer of the game.
+    def update(self, observation: str) -> None:
+        """Learn from one answer of the game, which says by itself what was done.
 
         Args:
-            command: what was sent ("" for the opening text).
             observation: what came back.
         """
         room = _ROOM.search(observation)
         if room is not None and not self.places:
             self.places = _NAMES.findall(room.group(1))
-        if observation != NOTHING_HAPPENS and command.startswith("go to ") and observation.startswith("You arrive at"):
-            self.here = command.removeprefix("go to ").strip()
+        if arrived := _ARRIVED.match(observation):
+            self.here = arrived.group(1)
             if self.here not in self.visited:
                 self.visited.append(self.here)
         closed = _CLOSED.search(observation)
         if closed is not None:
             self.closed.add(closed.group(1))
-        if observation.startswith("You close the "):
-            self.closed.add(command.removeprefix("close ").strip())
+        if shut := _SHUT.match(observation):
+            self.closed.add(shut.group(1))
         for name, listed in _LISTED.findall(observation):
             self.closed.discard(name)
             self.contents[name] = _NAMES.findall(listed)

@@ -83,16 +83,14 @@ class _Player:
         self._explorer = Explorer(goal, part.habits, hint, name)
         self._rng = random.Random(name)
         self._slips = part.slips
-        self._command = ""
 
     def act(self, turn: TurnContext) -> str:
         """The command for a turn."""
         admissible = [action for action in turn.admissible or () if action != "help"]
-        self._explorer.observe(self._command, turn.observation)
-        self._command = self._explorer.choose(admissible)
+        command = self._explorer.act(turn.observation, admissible)
         if self._slips and self._rng.random() < self._slips:
-            self._command = self._slip(admissible)
-        return self._command
+            return self._slip(admissible)
+        return command
 
     def _slip(self, admissible: Sequence[str]) -> str:
         """A command made of a fitting verb and a place that is elsewhere."""
