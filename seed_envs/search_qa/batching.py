@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from seed_envs.search_qa.retrievers.base import Hit, RetrievalTimeout, Retriever
+from seed_envs.search_qa.retrievers.base import Hit, RetrievalTimeout, RetrievalUnavailable, Retriever
 
 MAX_BATCH = 64
 
@@ -43,6 +43,7 @@ class Batcher:
         self._max_waiting = max_waiting
         self._on_batch = on_batch
         self._jobs: deque[_Job] = deque()
+        self._running: list[_Job] = []
         self.waiting = 0
         self._wake = asyncio.Event()
         self._pool = None if retriever.capabilities.quick else ThreadPoolExecutor(1, "searchqa")
@@ -57,8 +58,9 @@ class Batcher:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        for job in self._jobs:
-            job.future.cancel()
+        for job in (*self._running, *self._jobs):
+            if not job.future.done():
+                job.future.set_exception(RetrievalUnavailable("the server is stopping"))
         if self._pool is not None:
             self._pool.shutdown(wait=False)
 
@@ -93,7 +95,8 @@ class Batcher:
         while True:
             await self._wake.wait()
             while self._jobs:
-                await self._run(self._next_batch())
+                self._running = self._next_batch()
+                await self._run(self._running)
                 # Let finished requests answer and new ones arrive between batches.
                 await asyncio.sleep(0)
             self._wake.clear()

@@ -1,7 +1,8 @@
 """The retrieval server: a drop-in for Search-R1's `/retrieve`, with batching, limits, health and metrics.
 
-One event loop, HTTP/1.1 with keep-alive, loopback unless told otherwise with a token. It answers every input with the
-right status (see `server_api`) and stops in order on SIGTERM. TLS and user management are left to a proxy.
+One event loop, loopback unless told otherwise with a token. It answers every input with the right status (see
+`server_api`; `server_http` reads and writes HTTP) and stops in order on SIGTERM. TLS and user management are left to a
+proxy.
 """
 
 from __future__ import annotations
@@ -20,21 +21,17 @@ from seed_envs.search_qa.batching import Batcher, QueueFull
 from seed_envs.search_qa.retrievers.base import RetrievalFailure, RetrievalTimeout, Retriever
 from seed_envs.search_qa.server_api import (
     DEFAULT_TOPK,
-    MAX_BODY,
     ApiError,
     parse_request,
     render_error,
     render_result,
+    whole_number,
 )
+from seed_envs.search_qa.server_http import Connection, Reply
 from seed_envs.search_qa.server_metrics import Metrics
 
-_REASONS = {
-    200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 405: "Method Not Allowed",
-    411: "Length Required", 413: "Content Too Large", 422: "Unprocessable Content", 429: "Too Many Requests",
-    431: "Request Header Fields Too Large", 500: "Internal Server Error", 503: "Service Unavailable",
-    504: "Gateway Timeout",
-}  # fmt: skip
-_MAX_HEAD = 16384
+_STOP_SECONDS = 1.0
+"""How long clients may take to read their last answers when the server stops."""
 _PATHS = {"/retrieve": "POST", "/health": "GET", "/metrics": "GET"}
 
 
@@ -93,7 +90,7 @@ class RetrievalServer:
         self.retriever, self.options = retriever, options or ServerOptions()
         self.metrics = Metrics()
         self.ready = False
-        self.connections = 0
+        self.connections: set[Connection] = set()
         self.port = 0
         self._about = {"engine": engine, "passages": passages}
         self._batcher: Batcher | None = None
@@ -104,7 +101,7 @@ class RetrievalServer:
         loop = asyncio.get_running_loop()
         self._batcher = Batcher(self.retriever, self.options.max_waiting, self.metrics.batch)
         self._batcher.start()
-        self._server = await loop.create_server(lambda: _Connection(self), self.options.host, self.options.port)
+        self._server = await loop.create_server(lambda: Connection(self), self.options.host, self.options.port)
         self.port = self._server.sockets[0].getsockname()[1]
         self._loading = loop.create_task(self._load())
 
@@ -113,25 +110,58 @@ class RetrievalServer:
         self.ready = True
 
     async def stop(self) -> None:
-        """Stops listening and ends waiting requests."""
+        """Stops listening, answers waiting requests with 503 and closes every connection."""
         if self._server is not None:
             self._server.close()
         self._loading.cancel()
         if self._batcher is not None:
             await self._batcher.stop()
+        for connection in list(self.connections):
+            connection.finish()
+        limit = time.monotonic() + _STOP_SECONDS
+        while self.connections and time.monotonic() < limit:
+            await asyncio.sleep(0.01)
+        for connection in list(self.connections):
+            connection.abort()
+        await asyncio.sleep(0)
 
-    async def respond(
+    def opened(self, connection: Connection) -> bool:
+        """Notes a new connection; False when there are too many."""
+        self.connections.add(connection)
+        return len(self.connections) <= self.options.max_connections
+
+    def closed(self, connection: Connection) -> None:
+        """Forgets a connection."""
+        self.connections.discard(connection)
+
+    async def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Reply:
+        """Answers a request, whatever it is."""
+        started = time.perf_counter()
+        queries, kind = 0, "application/json"
+        try:
+            status, text, kind, queries = await self._respond(method, path, headers, body)
+        except ApiError as error:
+            status, text = error.status, render_error(error, self.options.fastapi_errors)
+        except Exception as error:
+            # A fault of the engine, not of the input; the type is named, its text may hold secrets and is not.
+            status = 500
+            text = render_error(ApiError(500, "internal", f"the engine raised {type(error).__name__}"))
+        self.metrics.request(status, queries, time.perf_counter() - started)
+        return Reply(status, text, kind)
+
+    def refuse(self, error: ApiError) -> Reply:
+        """The answer to something that cannot be read as a request."""
+        self.metrics.request(error.status, 0, 0.0)
+        return Reply(error.status, render_error(error), "application/json")
+
+    async def _respond(
         self, method: str, path: str, headers: dict[str, str], body: bytes
     ) -> tuple[int, bytes, str, int]:
-        """Answers a request.
-
-        Returns:
-            Status, body, content type, number of queries.
-        """
+        """Status, body, content type and number of queries of a request."""
         path = path.partition("?")[0].rstrip("/") or "/"
         if path not in _PATHS:
             raise ApiError(404, "not_found", f"no such path; there are {sorted(_PATHS)}")
-        if method != _PATHS[path]:
+        if method != _PATHS[path] and (method, _PATHS[path]) != ("HEAD", "GET"):
             raise ApiError(405, "method", f"{path} takes {_PATHS[path]}, got {method}")
         if self.options.token and path != "/health":
             given = headers.get("authorization", "").encode()
@@ -158,9 +188,9 @@ class RetrievalServer:
         if not self.ready or self._batcher is None:
             raise ApiError(503, "loading", "the index is being opened")
         seconds = self.options.seconds
-        wished = headers.get("x-deadline-ms", "")
-        if wished.isdigit():
-            seconds = min(seconds, int(wished) / 1000)
+        wished = whole_number(headers.get("x-deadline-ms", ""))
+        if wished is not None:
+            seconds = min(seconds, max(wished, 0) / 1000)
         try:
             future = self._batcher.submit(query.queries, query.topk, time.monotonic() + seconds)
             results = await asyncio.wait_for(future, seconds)
@@ -171,120 +201,6 @@ class RetrievalServer:
         except RetrievalFailure as error:
             raise ApiError(503, "engine", str(error)) from None
         return 200, render_result(results, query.return_scores), "application/json", len(query.queries)
-
-
-class _Connection(asyncio.Protocol):
-    """One client connection: requests one after the other, pipelined ones wait their turn."""
-
-    def __init__(self, server: RetrievalServer) -> None:
-        self._server = server
-        self._buffer = bytearray()
-        self._busy = self._continued = False
-        self._transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Refuses connections beyond the limit."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self._server.connections += 1
-        if self._server.connections > self._server.options.max_connections:
-            self._fail(ApiError(503, "connections", "too many connections"))
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forgets the connection."""
-        self._server.connections -= 1
-        self._transport = None
-
-    def data_received(self, data: bytes) -> None:
-        """Collects bytes; starts the next request when it is complete."""
-        self._buffer += data
-        if not self._busy:
-            self._next()
-
-    def _next(self) -> None:
-        end = self._buffer.find(b"\r\n\r\n")
-        if end < 0:
-            if len(self._buffer) > _MAX_HEAD:
-                self._fail(ApiError(431, "headers", f"request headers may have {_MAX_HEAD} bytes"))
-            return
-        try:
-            method, path, headers = _parse_head(bytes(self._buffer[:end]))
-            length = _content_length(method, headers)
-        except ApiError as error:
-            self._fail(error)
-            return
-        if len(self._buffer) < end + 4 + length:
-            waits = headers.get("expect", "").lower() == "100-continue"
-            if waits and not self._continued and self._transport is not None:
-                self._continued = True
-                self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            return
-        body = bytes(self._buffer[end + 4 : end + 4 + length])
-        del self._buffer[: end + 4 + length]
-        self._busy, self._continued = True, False
-        self._task = asyncio.get_running_loop().create_task(self._handle(method, path, headers, body))
-
-    async def _handle(self, method: str, path: str, headers: dict[str, str], body: bytes) -> None:
-        started = time.perf_counter()
-        queries, kind = 0, "application/json"
-        try:
-            status, answer, kind, queries = await self._server.respond(method, path, headers, body)
-        except ApiError as error:
-            status, answer = error.status, render_error(error, self._server.options.fastapi_errors)
-        except Exception as error:
-            # A fault of the engine, not of the input; the type is named, its text may hold secrets and is not.
-            status = 500
-            answer = render_error(ApiError(500, "internal", f"the engine raised {type(error).__name__}"))
-        self._server.metrics.request(status, queries, time.perf_counter() - started)
-        close = headers.get("connection", "").lower() == "close"
-        self._write(status, answer, kind, close)
-        self._busy = False
-        if self._buffer and not close and self._transport is not None:
-            self._next()
-
-    def _write(self, status: int, body: bytes, kind: str, close: bool) -> None:
-        if self._transport is None:
-            return
-        retry = "Retry-After: 1\r\n" if status in (429, 503) else ""
-        head = (
-            f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
-            f"{retry}Connection: {'close' if close else 'keep-alive'}\r\n\r\n"
-        )
-        self._transport.write(head.encode("latin-1") + body)
-        if close:
-            self._transport.close()
-
-    def _fail(self, error: ApiError) -> None:
-        """Answers a request that cannot be read on, and closes."""
-        self._server.metrics.request(error.status, 0, 0.0)
-        self._write(error.status, render_error(error), "application/json", True)
-
-
-def _parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
-    lines = head.decode("latin-1").split("\r\n")
-    parts = lines[0].split(" ")
-    if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
-        raise ApiError(400, "bad_request", "expected an HTTP/1.1 request line")
-    headers = {}
-    for line in lines[1:]:
-        name, colon, value = line.partition(":")
-        if not colon or not name.strip():
-            raise ApiError(400, "bad_request", f"bad header line {line[:80]!r}")
-        headers[name.strip().lower()] = value.strip()
-    return parts[0], parts[1], headers
-
-
-def _content_length(method: str, headers: dict[str, str]) -> int:
-    if "transfer-encoding" in headers:
-        raise ApiError(411, "length_required", "send a Content-Length; chunked bodies are not read")
-    value = headers.get("content-length", "0" if method != "POST" else "")
-    if not value:
-        raise ApiError(411, "length_required", "send a Content-Length")
-    if not value.isdigit():
-        raise ApiError(400, "bad_request", f"Content-Length {value[:20]!r} is not a number")
-    if int(value) > MAX_BODY:
-        raise ApiError(413, "body_too_large", f"the body may have {MAX_BODY} bytes, got {value[:20]}")
-    return int(value)
 
 
 def serve(server: RetrievalServer, announce: Callable[[str], None]) -> None:

@@ -6,6 +6,7 @@ Compatible with Search-R1's `POST /retrieve`; every faulty input gets a client e
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from math import isfinite
@@ -75,16 +76,33 @@ def _queries(payload: dict[str, Any]) -> list[str]:
     return queries
 
 
+def whole_number(text: str) -> int | None:
+    """The number that up to 18 ASCII digits with an optional sign write; huge ones are cut short; None for other text.
+
+    >>> [whole_number(text) for text in ("5", " -5 ", "5.0", "²", "+-5")]
+    [5, -5, None, None, None]
+    """
+    found = re.fullmatch(r"\s*([+-]?[0-9]{1,18})[0-9]*\s*", text)
+    return int(found[1]) if found else None
+
+
 def _topk(value: Any, default: int) -> int:
-    if isinstance(value, str) and value.strip().lstrip("+-").isdigit():
-        value = int(value)
+    if isinstance(value, str):
+        number = whole_number(value)
+        value = value if number is None else number
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if value is None or (value == 0 and not isinstance(value, bool)):
         return default
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_K:
-        raise ApiError(422, "schema", f'"topk" must be a whole number from 1 to {MAX_K}, or 0 or null, got {value!r}')
+        raise ApiError(
+            422, "schema", f'"topk" must be a whole number from 1 to {MAX_K}, or 0 or null, got {_short(value)}'
+        )
     return value
+
+
+def _short(value: Any) -> str:
+    return repr(value if not isinstance(value, (str, list, dict)) else str(value)[:80])
 
 
 _FLAGS: dict[Any, bool] = {None: False, True: True, False: False, "true": True, "false": False}
@@ -93,7 +111,7 @@ _FLAGS: dict[Any, bool] = {None: False, True: True, False: False, "true": True, 
 def _flag(value: Any) -> bool:
     key = value.lower() if isinstance(value, str) else value
     if isinstance(key, (dict, list)) or key not in _FLAGS:
-        raise ApiError(422, "schema", f'"return_scores" must be true or false, got {value!r}')
+        raise ApiError(422, "schema", f'"return_scores" must be true or false, got {_short(value)}')
     return _FLAGS[key]
 
 
