@@ -27,7 +27,7 @@ def spread(ids: Sequence[str], count: int) -> list[str]:
     if count <= 0 or count == len(ids):
         return list(ids)
     if count > len(ids):
-        raise UserError(f"{count} tasks were asked for, but the split lists {len(ids)}")
+        raise UserError(f"{count} tasks were asked for, but the split lists {len(ids)}; ask for fewer, or for 0 (all)")
     return [ids[index] for index in sorted(random.Random(f"{count} of {len(ids)}").sample(range(len(ids)), count))]
 
 

@@ -59,22 +59,27 @@ def main(argv: Sequence[str]) -> int:
     from seed_trainer.skills.prompts import get_analyzer
     from seed_trainer.stage1 import annotators, collect, dataset
 
+    for name, least in (("tasks", 0), ("repeats", 1)):
+        if getattr(args, name) < least:
+            raise UserError(f"{name}={getattr(args, name)} must be at least {least}")
     player, profile, tasks = _prepare(args)
     try:
         analyzer = get_analyzer(args.analyzer, profile.style)
-        endpoint = _endpoint(args)
+        annotator = _annotator(args)
     except ValueError as error:
         raise UserError(str(error)) from None
     folder = Path(args.output_dir)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"output_dir={args.output_dir!r} cannot be made: {error.strerror}") from None
+    library = Path(args.library).parent if args.library else folder
+    for name, wanted in (("output_dir", folder), ("library", library)):
+        try:
+            wanted.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{name}={getattr(args, name)!r} cannot be made: {error.strerror}") from None
     if not os.access(folder, os.W_OK):
         raise UserError(f"output_dir={args.output_dir!r} cannot be written to; choose another folder")
     collect.claim(folder, {name: getattr(args, name) for name in IDENTITY})
     episodes = _play(args, player, profile, tasks, folder)
-    annotations, failures, usage = _annotate(args, endpoint, episodes, folder)
+    annotations, failures, usage = _annotate(args, annotator, episodes, folder)
     records = dataset.examples(episodes, annotations, analyzer, args.policy)
     count = dataset.write_examples(folder / dataset.SFT_FILE, records)
     if args.library:
@@ -156,18 +161,19 @@ def _play(args: Any, player: Any, profile: Any, tasks: list[Any], folder: Path) 
     return episodes
 
 
-def _endpoint(args: Any) -> Any:
-    """Return the client of the external annotator, or None where the rules annotate.
+def _annotator(args: Any) -> Any:
+    """Return the rules that annotate, or the client of the external annotator.
 
     Raises:
         UserError: For an unknown annotator, or one without an address.
     """
+    from seed_trainer.stage1.annotators import RuleAnnotator
     from seed_trainer.stage1.endpoint import ChatEndpoint
 
     if args.annotator not in ANNOTATORS:
         raise UserError(f"annotator={args.annotator!r}, expected one of {ANNOTATORS}")
     if args.annotator != "endpoint":
-        return None
+        return RuleAnnotator(args.env_id, args.annotator == "rules_terse")
     if not args.endpoint_url or not args.endpoint_model:
         raise UserError("annotator=endpoint needs endpoint_url and endpoint_model")
     if args.endpoint_workers < 1:
@@ -182,27 +188,25 @@ def _endpoint(args: Any) -> Any:
 
 
 def _annotate(
-    args: Any, endpoint: Any, episodes: list[Any], folder: Path
+    args: Any, annotator: Any, episodes: list[Any], folder: Path
 ) -> tuple[list[Any], list[str], dict[str, Any]]:
     from seed_trainer.stage1 import annotators
 
-    if args.annotator == "rules":
-        return list(annotators.rule_annotations(args.env_id, episodes)), [], {}
-    if args.annotator == "rules_terse":
-        return list(annotators.terse_annotations(args.env_id, episodes)), [], {}
+    if args.annotator != "endpoint":
+        return annotator.annotate(episodes), [], {}
     from tqdm.auto import tqdm
 
     with tqdm(total=len(episodes), desc="skills") as bar:
-        annotator = annotators.EndpointAnnotator(endpoint, folder, args.endpoint_workers, _asked_in(args.analyzer))
-        found, failures = annotator.annotate(episodes, bar.update)
-    used = endpoint.usage
+        asking = annotators.EndpointAnnotator(annotator, folder, args.endpoint_workers, _asked_in(args.analyzer))
+        found, failures = asking.annotate(episodes, bar.update)
+    used = annotator.usage
     usage = {
         "requests": used.requests,
         "attempts": used.attempts,
         "prompt_tokens": used.prompt_tokens,
         "completion_tokens": used.completion_tokens,
         "cost": used.cost(args.price_in, args.price_out),
-        "all_sessions_tokens": annotator.spent(),
+        "all_sessions_tokens": asking.spent(),
     }
     return found, failures, usage
 

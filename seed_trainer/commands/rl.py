@@ -71,10 +71,13 @@ def run(resolved: Resolved) -> int:
     if script.dry_run:
         _print_dry_run(resolved, len(train))
         return 0
+    trains = METHODS[script.method].trains
+    if panel is None and (args.eval_strategy != "no" or not trains):
+        raise UserError("there is no panel to evaluate on: set eval_split or eval_manifest")
     trainer = build_trainer(resolved, make_env, profile, train, panel)
     if trainer.is_world_process_zero():
         write_run(resolved)
-    if METHODS[script.method].trains:
+    if trains:
         _train(trainer, args, summary=panel is not None)
     else:
         metrics = trainer.evaluate()
@@ -146,6 +149,8 @@ def resolve_model(name: str | None) -> str:
     if not name:
         raise UserError("set model_name_or_path: a folder, a hub name, or builtin/NAME for a shipped model")
     if not name.startswith(BUILTIN):
+        if name.startswith(("/", ".", "~")) and not Path(name).is_dir():
+            raise UserError(f"model {name!r} is not a folder")
         return name
     folder = Path(__file__).parent.parent / "tiny" / "models"
     path = folder / name.removeprefix(BUILTIN)
@@ -185,6 +190,13 @@ def build_trainer(resolved: Resolved, make_env: Any, profile: Any, train: Any, p
         )
     except ValueError as error:
         raise UserError(str(error)) from error
+    except OSError as error:
+        raise UserError(unloadable(name, error)) from error
+
+
+def unloadable(name: str | None, error: OSError) -> str:
+    """Return why a model could not be loaded, without the traceback of the libraries that tried."""
+    return f"model {name!r} cannot be loaded: {str(error).strip().splitlines()[0]}"
 
 
 def checkpoint(args: Any) -> str | None:

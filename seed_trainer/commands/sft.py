@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
     from transformers import AutoTokenizer
     from trl import ModelConfig, get_peft_config
 
-    from seed_trainer.commands.rl import checkpoint, resolve_model
+    from seed_trainer.commands.rl import checkpoint, resolve_model, unloadable
     from seed_trainer.sft import SEEDSFTConfig, build_sft_trainer, split_by_length
     from seed_trainer.stage1.dataset import SFT_FILE, read_examples
 
@@ -43,7 +43,10 @@ def main(argv: Sequence[str]) -> int:
     path = Path(script.data)
     records = read_examples(path / SFT_FILE if path.is_dir() else path)
     model = resolve_model(model_args.model_name_or_path)
-    tokenizer = AutoTokenizer.from_pretrained(model, revision=model_args.model_revision)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(model, revision=model_args.model_revision)
+    except OSError as error:
+        raise UserError(unloadable(model, error)) from None
     kept, too_long = split_by_length(records, tokenizer, args.max_length)
     if too_long:
         longest = max(length for _, length in too_long)

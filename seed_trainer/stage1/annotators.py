@@ -16,6 +16,7 @@ from pathlib import Path
 
 from seed_envs.registration import find_row, load_attribute
 from seed_envs.trajectory import Trajectory
+from seed_trainer.cli import UserError
 from seed_trainer.linelog import end_torn_line, read_records
 from seed_trainer.skills.parsing import REASONS, HindsightSkill
 from seed_trainer.skills.prompts import ANALYZERS, Analyzer, Message, document_messages, outcome_of
@@ -34,18 +35,31 @@ class Annotation:
     annotator: str
 
 
-def rule_annotations(env_id: str, episodes: Sequence[Trajectory]) -> list[Annotation]:
-    """Annotate with the environment's rule-based annotator, which sees only the trajectory and its outcome."""
-    reference = find_row(env_id).annotator
-    annotate: Callable[[Trajectory], str] = load_attribute(reference)
-    return [Annotation(_checked(annotate(episode)), f"rules:{reference}") for episode in episodes]
+class RuleAnnotator:
+    """Annotates with the environment's own rules, which see only the trajectory and its outcome.
 
+    Args:
+        env_id: Id of the environment.
+        terse: Use the short form, made for word-level models.
 
-def terse_annotations(env_id: str, episodes: Sequence[Trajectory]) -> list[Annotation]:
-    """Annotate with the short form of the rules, for word-level models, where the environment has one."""
-    module = find_row(env_id).annotator.partition(":")[0]
-    annotate: Callable[[Trajectory], str] = load_attribute(f"{module}:annotate_terse")
-    return [Annotation(_checked(annotate(episode), 1), f"rules:{module}:annotate_terse") for episode in episodes]
+    Raises:
+        UserError: If the environment has no short form.
+    """
+
+    def __init__(self, env_id: str, terse: bool = False) -> None:
+        reference = find_row(env_id).annotator
+        if terse:
+            reference = f"{reference.partition(':')[0]}:annotate_terse"
+        try:
+            self._annotate: Callable[[Trajectory], str] = load_attribute(reference)
+        except AttributeError:
+            raise UserError(f"annotator=rules_terse: {env_id} has no short rules; use --annotator rules") from None
+        self.name = f"rules:{reference}"
+        self.min_words = 1 if terse else MIN_WORDS
+
+    def annotate(self, episodes: Sequence[Trajectory]) -> list[Annotation]:
+        """Return one annotation per episode."""
+        return [Annotation(_checked(self._annotate(episode), self.min_words), self.name) for episode in episodes]
 
 
 def _checked(text: str, min_words: int = MIN_WORDS) -> HindsightSkill:

@@ -89,6 +89,11 @@ def test_evaluation_only_method(model: str, tmp_path: Path, capsys: pytest.Captu
         (["--eval_tasks", "100000"], "the split lists 240"),
         (["--train_split", "procedural_train", "--train_tasks", "0"], "set train_tasks to a number"),
         (["--model_name_or_path", "builtin/none"], "is not shipped"),
+        (["--model_name_or_path", "/no/such/model"], "'/no/such/model' is not a folder"),
+        (["--model_name_or_path", "nobody/nothing"], "'nobody/nothing' cannot be loaded"),
+        (["--skill_analyzer", "jsn"], "did you mean 'json'"),
+        (["--eval_split="], "set eval_split or eval_manifest"),
+        (["--eval_split=", "--eval_rounds", "0", "--method", "vanilla"], "set eval_split or eval_manifest"),
         (["--resume_from_checkpoint"], "no checkpoint to resume from"),
     ],
 )
@@ -122,6 +127,27 @@ def test_stage_1_data_refuses_pictures_before_it_plays(
     (error,) = capsys.readouterr().err.strip().splitlines()
     assert "shows pictures" in error and instead in error
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--annotator", "rules_terse", "--env_id", "seed/SearchQA-v0"], "has no short rules; use --annotator rules"),
+        (["--annotator", "nobody"], "expected one of"),
+        (["--annotator", "endpoint"], "needs endpoint_url and endpoint_model"),
+        (["--policy", "nowhere"], "neither one of"),
+        (["--tasks", "-3"], "tasks=-3 must be at least 0"),
+        (["--repeats", "0"], "repeats=0 must be at least 1"),
+        (["--library", "/proc/no/library.json"], "library='/proc/no/library.json' cannot be made"),
+    ],
+)
+def test_bad_input_for_data_is_one_line_before_anything_is_played(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], message: str
+) -> None:
+    assert main(["data", "--tasks", "3", "--output_dir", str(tmp_path / "data"), *flags]) == 2
+    (error,) = capsys.readouterr().err.strip().splitlines()
+    assert error.startswith("seed-train data: ") and message in error
+    assert not (tmp_path / "data" / "trajectories.jsonl").exists()
 
 
 def test_an_output_folder_that_cannot_be_made_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
