@@ -68,7 +68,7 @@ class PromptTemplate:
     history_separator: str = "\n"
     admissible_item: str = "'{action}'"
     admissible_separator: str = "\n"
-    hidden_actions: frozenset[str] = frozenset()
+    hidden_actions: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.first.count("{skill}") != 1:
@@ -250,6 +250,20 @@ class Profile:
     invalid_penalty: float = 0.0
     env_kwargs: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
+
+    @classmethod
+    def of(cls, value: object) -> Profile:
+        """The profile itself, or one from its fields as a dictionary, which is how an environment's spec keeps it.
+
+        Raises:
+            TypeError: For anything else.
+        """
+        if isinstance(value, Profile):
+            return value
+        if not isinstance(value, Mapping):
+            raise TypeError(f"expected the name of a profile or a Profile, got {type(value).__name__}: {value!r}")
+        template, action_format = PromptTemplate(**value["template"]), ActionFormat(**value["action_format"])
+        return cls(**{**value, "template": template, "action_format": action_format})
 
 
 def get_profile(env_id: str, name: str) -> Profile:

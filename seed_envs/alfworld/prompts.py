@@ -31,7 +31,7 @@ WINDOW_TEMPLATE: Final = PromptTemplate(
         "It is now step {next_step}, and this is what you observe: {observation}\n"
         "These are the actions you may take in this situation:\n[{admissible}]\n\n" + _ANSWER
     ),
-    hidden_actions=frozenset({"help"}),
+    hidden_actions=("help",),
 )
 
 PAPER_FORMAT: Final = ActionFormat(

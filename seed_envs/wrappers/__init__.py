@@ -34,9 +34,12 @@ def make_agent_env(
 
     Raises:
         UnknownEnvironment, UnknownProfile: With close matches.
+        TypeError, ValueError: For a profile or a step limit that is none.
     """
-    chosen = get_profile(env_id, profile) if isinstance(profile, str) else profile
-    limit = max_steps or chosen.max_steps
+    chosen = get_profile(env_id, profile) if isinstance(profile, str) else Profile.of(profile)
+    limit = chosen.max_steps if max_steps is None else max_steps
+    if limit is not None and (type(limit) is not int or limit < 1):
+        raise ValueError(f"max_steps={limit!r}; expected a whole number of at least 1")
     env: gym.Env[Any, Any] = gym.make(env_id, max_episode_steps=limit, **{**chosen.env_kwargs, **kwargs})
     if limit is None and env.spec is not None:
         limit = env.spec.max_episode_steps

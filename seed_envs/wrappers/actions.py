@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -19,13 +20,13 @@ class ParseAction(gym.Wrapper[Any, str, Any, str], gym.utils.RecordConstructorAr
 
     Args:
         env: Environment whose actions are strings.
-        action_format: How to read.
+        action_format: How to read; as a dictionary when the stack is made again from its spec.
     """
 
-    def __init__(self, env: gym.Env[Any, str], action_format: ActionFormat) -> None:
+    def __init__(self, env: gym.Env[Any, str], action_format: ActionFormat | Mapping[str, Any]) -> None:
         gym.utils.RecordConstructorArgs.__init__(self, action_format=action_format)
         super().__init__(env)
-        self.action_format = action_format
+        self.action_format = action_format if isinstance(action_format, ActionFormat) else ActionFormat(**action_format)
         self.action_space = UnicodeText()
         self._ended = True
 

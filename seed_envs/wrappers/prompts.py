@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -18,14 +19,16 @@ class Prompt(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
 
     Args:
         env: Environment with ``info["history"]`` (see ``HistoryWindow``).
-        profile: Template and numbers.
+        profile: Template and numbers; as a dictionary when the stack is made again from its spec.
         max_steps: Step limit shown by templates that mention it.
     """
 
-    def __init__(self, env: gym.Env[Any, Any], profile: Profile, max_steps: int | None = None) -> None:
+    def __init__(
+        self, env: gym.Env[Any, Any], profile: Profile | Mapping[str, Any], max_steps: int | None = None
+    ) -> None:
         gym.utils.RecordConstructorArgs.__init__(self, profile=profile, max_steps=max_steps)
         super().__init__(env)
-        self.profile = profile
+        self.profile = Profile.of(profile)
         self.max_steps = max_steps
         self._steps = 0
 

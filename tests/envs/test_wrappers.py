@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import gymnasium as gym
+import numpy as np
 import pytest
 from corridor import GROWING, TEMPLATE, WINDOW, Corridor
 from hypothesis import given
@@ -190,7 +193,32 @@ def test_unknown_ids_and_profiles_are_named_with_suggestions():
         seed_envs.make_agent_env("seed/ALFWorld-v0", profile="papr")
 
 
+def test_an_agent_environment_is_made_again_from_its_spec():
+    for env_id, profile in (
+        ("seed/ALFWorld-v0", "paper"),
+        ("seed/Sokoban-v0", "strict"),
+        ("seed/EZPoints-v0", "paper"),
+    ):
+        first = seed_envs.make_agent_env(env_id, profile, max_steps=7)
+        again = gym.make(gym.envs.registration.EnvSpec.from_json(first.spec.to_json()))
+        assert str(again) == str(first)
+        reply = first.get_wrapper_attr("profile").action_format.format("up")
+        for env in (first, again):
+            env.reset(seed=3)
+        (seen, *_, info), (seen_again, *_, info_again) = first.step(reply), again.step(reply)
+        assert info["turn"].history == info_again["turn"].history
+        assert np.all(seen["image"] == seen_again["image"]) if isinstance(seen, dict) else seen == seen_again
+
+
+@pytest.mark.parametrize("limit", [0, -1, 2.5, "3", True])
+def test_step_limits_are_whole_numbers_from_one(limit):
+    with pytest.raises(ValueError, match=re.escape(f"max_steps={limit!r}")):
+        seed_envs.make_agent_env("seed/Sokoban-v0", max_steps=limit)
+
+
 def test_negative_settings_are_refused():
+    with pytest.raises(TypeError, match="int: 5"):
+        seed_envs.make_agent_env("seed/Sokoban-v0", 5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="penalty"):
         InvalidActionPenalty(Corridor(), -1)
     with pytest.raises(ValueError, match="pairs"):
