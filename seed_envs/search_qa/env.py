@@ -170,6 +170,10 @@ class SearchQAEnv(SeedEnv[str]):
         self._fingerprint = ""
         self._episode: Episode | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickles and copies: the shared search engine is left out and opened again where it is needed."""
+        return {**self.__dict__, "_retriever": None}
+
     @property
     def retriever(self) -> Retriever:
         """The search engine; made at the first use, in the process that uses it."""

@@ -60,6 +60,9 @@ class GeneratedQuestions:
         # The episodes of a group ask the same question.
         self.question: Callable[[str], Question] = lru_cache(maxsize=4096)(self.make)
 
+    def __reduce__(self) -> tuple[type[GeneratedQuestions], tuple[str, int]]:
+        return GeneratedQuestions, (self.size, self.seed)
+
     @property
     def library(self) -> Library:
         """The world behind the questions."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import pickle
 import tracemalloc
 
 import gymnasium as gym
@@ -324,6 +327,26 @@ def test_the_annotator_uses_the_transcript_alone():
     assert "Never repeat a query" in late
     assert "Keep the last turn for an answer" in late
     assert "exactly one block" in late
+
+
+@pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
+def test_a_copied_environment_goes_on_alike(copied, tmp_path):
+    file = tmp_path / "questions.jsonl"
+    file.write_text(json.dumps({"id": "1", "question": "who?", "golden_answers": ["Velk"]}) + "\n")
+    for kwargs in ({}, {"protocol": "verl-agent", "mode": "legacy"}, {"questions": str(file), "split": "test"}):
+        env = gym.make("seed/SearchQA-v0", collection="tiny", **{"split": "test", **kwargs})
+        _, info = env.reset(seed=3)
+        env.step(f"<search>{info['goal']}</search>")
+        again = copied(env)
+        drawn = env.unwrapped.random_action()
+        assert drawn == again.unwrapped.random_action()
+        for action in ("<search>river</search>", "nothing", drawn, "<answer>Velk</answer>"):
+            one, two = env.step(action), again.step(action)
+            assert one == two
+            if one[2] or one[3]:
+                break
+        assert env.reset()[1]["task_id"] == again.reset()[1]["task_id"]
+    assert len(pickle.dumps(gym.make("seed/SearchQA-v0", collection="tiny", split="test"))) < 100_000
 
 
 def test_memory_stays_flat_over_episodes():

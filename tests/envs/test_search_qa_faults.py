@@ -7,6 +7,7 @@ import pickle
 import random
 import socket
 import struct
+import sys
 import threading
 import time
 
@@ -14,6 +15,7 @@ import gymnasium as gym
 import pytest
 from search_qa_samples import free_port, http_answer, raw_server, read_request
 
+from seed_envs.errors import DependencyMissing
 from seed_envs.search_qa.retrievers.base import (
     FailureDetails,
     RetrievalProtocolError,
@@ -31,8 +33,15 @@ GOOD = json.dumps(
 ).encode()
 
 
-def search(url, seconds=1.0, **kwargs):
-    """One search with a deadline; returns hits or the failure, and checks the time."""
+LONG = 60.0
+"""A deadline that plays no part, in seconds."""
+
+
+def search(url, seconds=LONG, **kwargs):
+    """One search with a deadline; returns hits or the failure.
+
+    The deadline is for all tries together: with one of its own for each try, the search would take four times as long.
+    """
     retriever = HttpRetriever(url, **kwargs)
     started = time.monotonic()
     try:
@@ -40,7 +49,7 @@ def search(url, seconds=1.0, **kwargs):
     except Exception as error:
         return error
     finally:
-        assert time.monotonic() - started < seconds + 0.1
+        assert time.monotonic() - started < 3.5 * seconds
 
 
 def answering(*answers):
@@ -64,7 +73,7 @@ def reset(connection, number):
 
 def hang(connection, number):
     read_request(connection)
-    time.sleep(3)
+    connection.recv(1)  # until the client gives up
 
 
 def trickle(connection, number):
@@ -95,7 +104,7 @@ def endless(connection, number):
         (die_in_the_middle, RetrievalUnavailable),
         (answering(http_answer(b"slow", "503 Service Unavailable")), RetrievalUnavailable),
         (answering(http_answer(b"x", "500 Internal Server Error")), RetrievalUnavailable),
-        (answering(http_answer(b"busy", "429 Too Many Requests", "Retry-After: 30\r\n")), RetrievalUnavailable),
+        (answering(http_answer(b"busy", "429 Too Many Requests", "Retry-After: 3600\r\n")), RetrievalUnavailable),
         (answering(http_answer(b"no", "422 Unprocessable")), RetrievalRejected),
         (answering(http_answer(b"", "302 Found", "Location: http://127.0.0.1:1/\r\n")), RetrievalProtocolError),
         (answering(http_answer(b"<html>error</html>")), RetrievalProtocolError),
@@ -113,15 +122,15 @@ def endless(connection, number):
 )
 def test_every_fault_has_its_type_and_keeps_the_deadline(handle, error):
     with raw_server(handle) as url:
-        failure = search(url, seconds=4.0 if handle is endless else 1.0)
+        failure = search(url, seconds=1.0 if error is RetrievalTimeout else LONG)
     assert type(failure) is error, failure
     assert failure.details.tries >= 1
     assert failure.details.endpoint == url
-    assert 0 < failure.details.elapsed < 4.1
+    assert failure.details.elapsed > 0
 
 
 def test_a_refused_connection_is_retried_and_then_unavailable():
-    failure = search(f"http://127.0.0.1:{free_port()}", seconds=1.0)
+    failure = search(f"http://127.0.0.1:{free_port()}")
     assert type(failure) is RetrievalUnavailable
     assert 1 < failure.details.tries <= 4
 
@@ -131,7 +140,7 @@ def test_a_refused_connection_is_retried_and_then_unavailable():
 )
 def test_a_server_that_recovers_is_asked_again(first):
     with raw_server(answering(first, http_answer(GOOD))) as url:
-        found = search(url, seconds=3.0)
+        found = search(url)
     assert found[0][0].id == "1"
 
 
@@ -152,21 +161,20 @@ def test_a_server_that_dies_and_comes_back_serves_the_same_retriever():
     port = free_port()
     retriever = HttpRetriever(f"http://127.0.0.1:{port}")
 
-    def serve_once():
-        with socket.create_server(("127.0.0.1", port)) as listener:
+    def serve_once(listener):
+        with listener:
             connection, _ = listener.accept()
-            with connection:
-                read_request(connection)
-                connection.sendall(http_answer(GOOD))
+        with connection:
+            read_request(connection)
+            connection.sendall(http_answer(GOOD))
 
     for _ in range(2):
-        thread = threading.Thread(target=serve_once)
+        thread = threading.Thread(target=serve_once, args=(socket.create_server(("127.0.0.1", port)),))
         thread.start()
-        time.sleep(0.1)
-        assert retriever.search(["q"], 3, time.monotonic() + 3)[0][0].id == "1"
+        assert retriever.search(["q"], 3, time.monotonic() + LONG)[0][0].id == "1"
         thread.join()
         with pytest.raises(RetrievalUnavailable):
-            retriever.search(["q"], 3, time.monotonic() + 0.3)
+            retriever.search(["q"], 3, time.monotonic() + LONG)
     retriever.close()
 
 
@@ -174,22 +182,31 @@ def test_the_other_endpoint_answers_when_one_is_down():
     with raw_server(answering(http_answer(GOOD))) as good, raw_server(reset) as bad:
         retriever = HttpRetriever([bad, good])
         for _ in range(12):
-            assert retriever.search(["q"], 3, time.monotonic() + 3)[0][0].id == "1"
+            assert retriever.search(["q"], 3, time.monotonic() + LONG)[0][0].id == "1"
         broken = next(e for e in retriever._endpoints._endpoints if e.base == bad)
         assert broken.breaker.is_open
         retriever.close()
 
 
-def test_an_open_breaker_refuses_at_once():
-    with raw_server(reset) as url:
+def test_an_open_breaker_refuses_without_a_call():
+    calls = []
+
+    def counted(connection, number):
+        calls.append(number)
+        reset(connection, number)
+
+    with raw_server(counted) as url:
         retriever = HttpRetriever(url)
+        endpoint = retriever._endpoints._endpoints[0]
+        endpoint.breaker = CircuitBreaker(lambda: 0.0)  # a clock that stands still: no probe is due
         for _ in range(2):
             with pytest.raises(RetrievalUnavailable):
-                retriever.search(["q"], 3, time.monotonic() + 2)
-        started = time.monotonic()
-        with pytest.raises(RetrievalUnavailable, match="circuit breaker is open"):
-            retriever.search(["q"], 3, time.monotonic() + 2)
-        assert time.monotonic() - started < 0.05
+                retriever.search(["q"], 3, time.monotonic() + LONG)
+        assert endpoint.breaker.is_open
+        before = len(calls)
+        with pytest.raises(RetrievalUnavailable, match="circuit breaker is open") as failure:
+            retriever.search(["q"], 3, time.monotonic() + LONG)
+        assert (len(calls), failure.value.details.tries) == (before, 0)
 
 
 def test_the_breaker_opens_probes_and_closes():
@@ -239,6 +256,54 @@ def test_accepted_variants_of_answers():
         assert len(HttpRetriever(url).search(["q"], 2)[0]) == 2
         assert len(HttpRetriever(url, variant="query").search(["a", "b"], 2)) == 2
         assert HttpRetriever(url).search([], 2) == []
+
+
+def test_msgpack_is_spoken_where_it_is_asked_for():
+    msgpack = pytest.importorskip("msgpack", reason="the encoding needs msgpack")
+    requests = []
+
+    def handle(connection, number):
+        while request := read_request(connection):
+            requests.append(request)
+            body = msgpack.packb(json.loads(GOOD))
+            head = f"HTTP/1.1 200 OK\r\nContent-Type: application/msgpack\r\nContent-Length: {len(body)}\r\n\r\n"
+            connection.sendall(head.encode() + body)
+
+    with raw_server(handle) as url:
+        assert search(url, encoding="msgpack")[0][0].title == "T"
+        assert msgpack.unpackb(requests[0].partition(b"\r\n\r\n")[2])["queries"] == ["q"]
+        failure = search(url)
+    assert type(failure) is RetrievalProtocolError
+    assert "encoding='msgpack'" in str(failure)
+    broken = b"HTTP/1.1 200 OK\r\nContent-Type: application/msgpack\r\nContent-Length: 3\r\n\r\n\xc1\x00\x00"
+    with raw_server(answering(broken)) as url:
+        assert type(search(url, encoding="msgpack")) is RetrievalProtocolError
+
+
+def test_msgpack_that_is_missing_is_named_before_the_first_search(monkeypatch):
+    monkeypatch.setitem(sys.modules, "msgpack", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(DependencyMissing, match=r"seed-envs\[search\]"):
+        HttpRetriever("http://127.0.0.1:1", encoding="msgpack")
+
+
+@pytest.mark.parametrize(
+    ("url", "token"),
+    [
+        ("http://127.0.0.1:99999", ""),
+        ("http://127.0.0.1:x", ""),
+        ("http://", ""),
+        ("http://[::1", ""),
+        ("ftp://127.0.0.1", ""),
+        ("http://127.0.0.1:1/a b", ""),
+        ("http://127.0.0.1:1/\r\nX: y", ""),
+        ("http://127.0.0.1:1", "a\r\nX: y"),
+        ("http://127.0.0.1:1", "ключ"),
+    ],
+)
+def test_addresses_and_tokens_that_no_request_can_hold_are_refused_at_once(url, token):
+    with pytest.raises(ValueError, match="address|token"):
+        HttpRetriever(url, token=token)
 
 
 def test_calls_go_round_the_endpoints_on_kept_connections():

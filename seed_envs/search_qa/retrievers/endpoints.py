@@ -46,22 +46,38 @@ def _without_password(base: str) -> str:
     return parts._replace(netloc=parts.netloc.split("@")[-1]).geturl()
 
 
+def _is_address(base: str) -> bool:
+    try:
+        parts = urlsplit(base)
+        port = parts.port
+    except ValueError:  # what urlsplit makes of a port or IPv6 address that is none
+        return False
+    visible = all("!" <= character <= "~" for character in base)
+    return visible and parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0
+
+
 class Endpoints:
     """A group of equal endpoints.
 
     Args:
         bases: Base addresses.
         headers: Sent with every request.
+
+    Raises:
+        ValueError: No address, or an address or header that no request can hold.
     """
 
     def __init__(self, bases: Sequence[str], headers: Mapping[str, str] | None = None) -> None:
         if not bases:
             raise ValueError("expected at least one address such as http://127.0.0.1:8000")
         for base in bases:
-            if urlsplit(base).scheme not in ("http", "https") or not urlsplit(base).hostname:
-                raise ValueError(f"address {base!r}: expected http://HOST:PORT or https://HOST:PORT")
+            if not _is_address(base):
+                raise ValueError(f"address {base!r}: expected http://HOST:PORT or https://HOST:PORT, in ASCII")
         self.bases = tuple(base.rstrip("/") for base in bases)
         self._headers = dict(headers or {})
+        for name, value in self._headers.items():
+            if not (value.isascii() and value.isprintable()):
+                raise ValueError(f"header {name}: a token or other value must be printable ASCII")
         self._lock = PerProcessLock()
         self._reset()
 

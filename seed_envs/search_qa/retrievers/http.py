@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from seed_envs.errors import require
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.retrievers.base import (
     Capabilities,
@@ -30,6 +31,10 @@ class HttpRetriever:
         variant: "queries" (Search-R1), or "query" for servers that take one query a call.
         encoding: "json", or "msgpack" where the server speaks it.
         token: Sent as a bearer token, for servers that listen beyond loopback.
+
+    Raises:
+        DependencyMissing: msgpack is asked for and not installed.
+        ValueError: Another variant or encoding.
     """
 
     def __init__(
@@ -37,6 +42,8 @@ class HttpRetriever:
     ) -> None:
         if variant not in ("queries", "query") or encoding not in ("json", "msgpack"):
             raise ValueError(f"variant={variant!r}, encoding={encoding!r}; expected queries|query and json|msgpack")
+        if encoding == "msgpack":
+            require("msgpack", "search", "the encoding 'msgpack'")
         listed = urls.split(",") if isinstance(urls, str) else list(urls)
         bases = [url.strip().rstrip("/").removesuffix("/retrieve") for url in listed]
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -76,7 +83,7 @@ class HttpRetriever:
         body, content_type = _pack(payload, self._encoding)
 
         def read(answer: bytes, answer_type: str) -> list[list[Hit]]:
-            return read_result(_unpack(answer, answer_type), count, k)
+            return read_result(_unpack(answer, answer_type, self._encoding), count, k)
 
         return self._endpoints.call("POST", "/retrieve", body, content_type, read, deadline)
 
@@ -93,16 +100,18 @@ def _pack(payload: Mapping[str, Any], encoding: str) -> tuple[bytes, str]:
     return json.dumps(payload).encode(), "application/json"
 
 
-def _unpack(body: bytes, content_type: str) -> Any:
+def _unpack(body: bytes, content_type: str, encoding: str) -> Any:
     try:
-        if "msgpack" in content_type:
+        if "msgpack" not in content_type:
+            return json.loads(body)
+        if encoding == "msgpack":
             import msgpack
 
             return msgpack.unpackb(body, strict_map_key=True)
-        return json.loads(body)
     except (ValueError, RecursionError) as error:
         start = body[:80].decode("utf-8", "replace")
-        raise BadAnswer(f"the answer is not JSON: {start!r}") from error
+        raise BadAnswer(f"the answer is not {'msgpack' if 'msgpack' in content_type else 'JSON'}: {start!r}") from error
+    raise BadAnswer(f"the answer is {content_type!r}; open the retriever with encoding='msgpack'")
 
 
 def read_result(answer: Any, count: int, k: int) -> list[list[Hit]]:
