@@ -1,12 +1,12 @@
 """A language model plays one episode through the shared loop.
 
-Run: python examples/02_llm_agent.py PATH_OR_HUB_ID [ENV_ID]
+Run: python examples/02_llm_agent.py PATH_OR_HUB_ID [ENV_ID [PROFILE]]
 """
 
 from __future__ import annotations
 
+import argparse
 import functools
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,12 +36,15 @@ class TransformersPolicy:
 
 def main() -> None:
     """Play and print."""
-    model = sys.argv[1]
-    env_id = sys.argv[2] if len(sys.argv) > 2 else "seed/ALFWorld-v0"
-    with EnvPool(functools.partial(make_agent_env, env_id, max_steps=5), size=1) as pool:
-        (episode,) = rollout(
-            pool, TransformersPolicy(model), [TaskSpec(seed=0)], env_id=env_id, profile=get_profile(env_id, "paper")
-        )
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", help="folder or hub name")
+    parser.add_argument("env_id", nargs="?", default="seed/ALFWorld-v0")
+    parser.add_argument("profile", nargs="?", default="paper")
+    args = parser.parse_args()
+    profile = get_profile(args.env_id, args.profile)
+    policy = TransformersPolicy(args.model)
+    with EnvPool(functools.partial(make_agent_env, args.env_id, profile, max_steps=5), size=1) as pool:
+        (episode,) = rollout(pool, policy, [TaskSpec(seed=0)], env_id=args.env_id, profile=profile)
     for step in episode.steps:
         print(f"{step.observation}\n> {step.action}   (valid: {step.action_valid} {step.invalid_reason})\n")
     print(f"{episode.stop_reason.value}, success {episode.success}")
