@@ -131,7 +131,7 @@ TINY = str(REPO / "seed_trainer" / "tiny" / "models" / "alfworld-tiny")
 EXAMPLES = {
     "01_random_agent.py": ([], "50 steps, success False"),
     "02_llm_agent.py": ([TINY, "seed/ALFWorld-v0", "compact"], "max_steps, success False"),
-    "03_evaluate.py": (["folder"], "success, micro (per episode) |  85.9 %"),
+    "03_evaluate.py": (["folder"], "85.9 % [75.4, 92.4]"),
     "04_train.py": (["folder"], "round 2: {'env/success': "),
     "05_new_environment.py": ([], "solved 16 of 16"),
 }
