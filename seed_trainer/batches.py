@@ -7,6 +7,7 @@ rows, P prompt positions, T completion positions.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import gcd
@@ -115,9 +116,21 @@ LAYOUTS: dict[Layout, Callable[[int, list[TurnTokens]], list[Row]]] = {"turn": _
 
 
 def build_rows(trajectories: Sequence[Trajectory], layout: Layout) -> list[Row]:
-    """Return the rows of a block of episodes, in order."""
+    """Return the rows of a block of episodes, in order.
+
+    Raises:
+        RuntimeError: If no episode has a single sampled token; says how they ended.
+    """
     build = LAYOUTS[layout]
-    return [row for index, episode in enumerate(trajectories) for row in build(index, tokens_of(episode))]
+    rows = [row for index, episode in enumerate(trajectories) for row in build(index, tokens_of(episode))]
+    if not rows:
+        ends = Counter(episode.stop_reason.value for episode in trajectories)
+        errors = [episode.error.message for episode in trajectories if episode.error is not None]
+        raise RuntimeError(
+            f"no episode of this round has a single sampled token; they ended by {dict(ends)}"
+            + (f", the first with: {errors[0]}" if errors else "")
+        )
+    return rows
 
 
 def teacher_messages(row: Row, profile: Profile, skill: str) -> list[Message]:
@@ -185,16 +198,7 @@ def filler_target(row_counts: Sequence[int], steps_per_generation: int, group_si
 
 
 def with_fillers(rows: list[Row], target: int) -> list[Row]:
-    """Return the rows followed by copies without any loss token, ``target`` in all.
-
-    Raises:
-        RuntimeError: If there is no row to copy.
-    """
-    if not rows:
-        raise RuntimeError(
-            "no episode of this round has a single sampled token; look at stop_reason and error in episodes.jsonl "
-            "(environment faults, or prompts longer than max_prompt_length)"
-        )
+    """Return the rows followed by copies without any loss token, ``target`` in all; there has to be a row to copy."""
     shortest = min(rows, key=lambda row: len(row.prompt_ids) + len(row.completion_ids))
     filler = dataclasses.replace(shortest, mask=[0] * len(shortest.mask), filler=True)
     return rows + [dataclasses.replace(filler) for _ in range(target - len(rows))]

@@ -140,8 +140,12 @@ def test_fillers_are_masked_copies_and_fill_a_common_multiple() -> None:
     rows = with_fillers(build_rows([episode], "turn"), 4)
     assert [row.filler for row in rows] == [False, False, True, True]
     assert rows[2].completion_ids and not any(rows[2].mask)
-    with pytest.raises(RuntimeError, match="single sampled token"):
-        with_fillers([], 4)
+
+
+def test_a_round_without_a_single_token_says_how_its_episodes_ended() -> None:
+    episode, _ = play(WINDOW, ["red"], limit=2)
+    with pytest.raises(RuntimeError, match="ended by {'context_overflow': 2}, the first with: the prompt has 4 tokens"):
+        build_rows([episode, episode], "turn")
 
 
 class Letters:
