@@ -11,7 +11,6 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from seed_envs.lucene.storage import (
     MANIFEST,
     Arrays,
     ArrayWriter,
+    exclusive,
     map_arrays,
     pack_strings,
     read_manifest,
@@ -50,7 +50,7 @@ def build_on_disk(
     progress: bool = False,
     piece: int = 100_000,
 ) -> str:
-    """Builds an index folder, going on where an earlier run stopped.
+    """Builds an index folder, going on where an earlier run stopped; an index that is there is left alone.
 
     Args:
         passages: Gives (id, text) pairs from a position on.
@@ -70,13 +70,13 @@ def build_on_disk(
         DataInvalid: An id occurs twice, or another number of passages came than `total`.
     """
     target = Path(directory)
-    if total <= piece:
-        return _build_at_once(passages, total, target, k1, b, ties, meta or {}, progress)
-    work = target.with_name(f".{target.name}.pieces")
-    work.mkdir(parents=True, exist_ok=True)
-    with _exclusive(work / "lock"):
+    with exclusive(target):
         if (target / MANIFEST).is_file():
             return BM25Index.load(target).fingerprint
+        if total <= piece:
+            return _build_at_once(passages, total, target, k1, b, ties, meta or {}, progress)
+        work = target.with_name(f".{target.name}.pieces")
+        work.mkdir(exist_ok=True)
         label = {"meta": dict(meta or {}), "piece": piece, "total": total}
         pieces = [work / f"piece-{number:05d}" for number in range(-(-total // piece))]
         for number, folder in enumerate(pieces):
@@ -84,7 +84,7 @@ def build_on_disk(
                 _write_piece(passages, number * piece, min(piece, total - number * piece), folder, label)
             _show(progress, "analysing", number + 1, len(pieces))
         fingerprint = _merge(pieces, target, k1, b, ties, meta or {}, progress)
-    shutil.rmtree(work)
+        shutil.rmtree(work)
     return fingerprint
 
 
@@ -215,16 +215,6 @@ def _refuse_repeats(ids: list[str]) -> None:
         if doc_id in seen:
             raise DataInvalid(f"passage {position}: id {doc_id!r} was used by passage {seen[doc_id]}; ids must differ")
         seen[doc_id] = position
-
-
-@contextmanager
-def _exclusive(path: Path) -> Iterator[None]:
-    """Holds a lock file; waits while another process builds."""
-    import fcntl
-
-    with path.open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
 
 
 def _show(progress: bool, what: str, done: int, total: int) -> None:

@@ -6,13 +6,15 @@ It deliberately offers no update in place; an index that changed is a new direct
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import itertools
 import json
 import os
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -103,10 +105,37 @@ class ArrayWriter:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
+        old = self.temporary.with_suffix(".old")
         if self.target.exists():
-            shutil.rmtree(self.target)
+            self.target.rename(old)
         self.temporary.rename(self.target)
+        shutil.rmtree(old, ignore_errors=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+@contextmanager
+def exclusive(directory: str | os.PathLike[str]) -> Iterator[None]:
+    """Lets one process or thread at a time write a directory; others wait. Removes what killed writers left behind."""
+    import fcntl
+
+    target = Path(directory)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    path = target.with_name(f".{target.name}.lock")
+    while True:
+        stream = path.open("w")
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        # Whoever had it removes the file: a lock on a file that is gone locks nobody else out.
+        if path.exists() and os.path.samestat(os.fstat(stream.fileno()), path.stat()):
+            break
+        stream.close()
+    try:
+        for left in (*target.parent.glob(f".{glob.escape(target.name)}.*.tmp"),
+                     *target.parent.glob(f".{glob.escape(target.name)}.*.old")):  # fmt: skip
+            shutil.rmtree(left, ignore_errors=True)
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        stream.close()
 
 
 def write_arrays(directory: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> str:

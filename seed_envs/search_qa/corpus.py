@@ -11,7 +11,7 @@ import hashlib
 import json
 import mmap
 import os
-import shutil
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from seed_envs.data import cache_root
 from seed_envs.errors import DataInvalid, DataMissing
 from seed_envs.search_qa.retrievers.base import Hit, fingerprint_of, make_hit
+from seed_envs.search_qa.whole_files import whole_file
 
 MAX_UNPACKED = 64 << 30
 """Largest collection that is unpacked from a .gz file, in bytes."""
@@ -129,7 +130,7 @@ class JsonlCorpus:
             record = json.loads(self.line(position))
         except UnicodeDecodeError as error:
             raise DataInvalid(f"{where}: not UTF-8 ({error.reason} at byte {error.start})") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataInvalid(f"{where}: not JSON ({error})") from error
         if not isinstance(record, dict) or not isinstance(record.get("id"), (str, int)):
             raise DataInvalid(f'{where}: expected an object with "id" and "contents" (or "title" and "text")')
@@ -161,23 +162,21 @@ def _cache_file(path: Path, suffix: str) -> Path:
     """A cache path that depends on where the file is, its size and its time of change."""
     stat = path.stat()
     key = fingerprint_of({"path": str(path.resolve()), "size": stat.st_size, "time": stat.st_mtime_ns})[:24]
-    folder = cache_root() / "search_qa" / "corpora"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"{key}{suffix}"
+    return cache_root() / "search_qa" / "corpora" / f"{key}{suffix}"
 
 
 def _unpack(path: Path) -> Path:
     target = _cache_file(path, ".jsonl")
     if target.is_file():
         return target
-    temporary = target.with_suffix(f".{os.getpid()}.tmp")
-    with gzip.open(path, "rb") as source, temporary.open("wb") as sink:
-        while block := source.read(1 << 22):
-            if sink.tell() + len(block) > MAX_UNPACKED:
-                temporary.unlink()
-                raise DataInvalid(f"{path}: unpacks to more than {MAX_UNPACKED >> 30} GiB; unpack it yourself")
-            sink.write(block)
-    shutil.move(temporary, target)
+    with whole_file(target) as temporary, gzip.open(path, "rb") as source, temporary.open("wb") as sink:
+        try:
+            while block := source.read(1 << 22):
+                if sink.tell() + len(block) > MAX_UNPACKED:
+                    raise DataInvalid(f"{path}: unpacks to more than {MAX_UNPACKED >> 30} GiB; unpack it yourself")
+                sink.write(block)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise DataInvalid(f"{path}: a damaged .gz file ({error}); fetch it again") from error
     return target
 
 
@@ -195,7 +194,6 @@ def _line_offsets(path: Path) -> NDArray[np.uint64]:
                 last = block[-1:]
         if last != b"\n":
             starts.append(np.array([position], dtype=np.uint64))
-        temporary = sidecar.with_name(f"{sidecar.stem}.{os.getpid()}.tmp.npy")
-        np.save(temporary, np.concatenate(starts), allow_pickle=False)
-        shutil.move(temporary, sidecar)
+        with whole_file(sidecar) as temporary, temporary.open("wb") as sink:
+            np.save(sink, np.concatenate(starts), allow_pickle=False)
     return np.asarray(np.load(sidecar, mmap_mode="r", allow_pickle=False))

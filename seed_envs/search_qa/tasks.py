@@ -21,6 +21,7 @@ from seed_envs.search_qa.knowledge.styles import SPLITS as GENERATED_SPLITS
 from seed_envs.search_qa.knowledge.styles import STYLES
 from seed_envs.search_qa.question_files import evaluation_order, read_questions
 from seed_envs.search_qa.questions import Question
+from seed_envs.search_qa.whole_files import whole_file
 from seed_envs.tasks import Manifest
 
 SPLITS = (*GENERATED_SPLITS, "eval")
@@ -102,10 +103,8 @@ def _load_manifest(size: str, seed: int, split: str) -> Manifest:
             return Manifest.load(shipped)
     cached = cache_root() / "search_qa" / "manifests" / f"v{GENERATOR_VERSION}-{name}"
     if not cached.is_file():
-        cached.parent.mkdir(parents=True, exist_ok=True)
-        temporary = cached.with_suffix(f".{os.getpid()}.tmp")
-        make_manifest(size, seed, split).save(temporary)
-        temporary.rename(cached)
+        with whole_file(cached) as temporary:
+            make_manifest(size, seed, split).save(temporary)
     return Manifest.load(cached)
 
 

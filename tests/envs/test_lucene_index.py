@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import multiprocessing
 import os
 import random
+import signal
 import struct
 import subprocess
 import sys
@@ -17,7 +19,7 @@ from search_qa_samples import TIDE_MILL, WORKED
 from search_qa_witness import ask_java, require_java
 
 from seed_envs.errors import DataInvalid, DataMissing
-from seed_envs.lucene import BM25Index, analyze
+from seed_envs.lucene import BM25Index, analyze, disk_builder
 from seed_envs.lucene.disk_builder import build_on_disk
 from seed_envs.lucene.scoring import decode_lengths, encode_lengths, inverse_norms, printed_scores
 from seed_envs.lucene.storage import MANIFEST
@@ -238,6 +240,54 @@ def test_a_stopped_build_goes_on_and_never_shows_half_an_index(tmp_path):
     fingerprint = build_on_disk(passages, len(docs), tmp_path / "index", piece=100)
     assert reads[5:] == [300, 400]
     assert fingerprint == BM25Index.build(docs).save(tmp_path / "whole")
+
+
+def test_a_killed_builder_is_succeeded_by_the_next_one(tmp_path):
+    """SIGKILL at passage 350, then in the middle of merging; the third builder finishes and leaves no litter."""
+    docs = random_collection(6, 500)
+    target = tmp_path / "index"
+
+    def build(kill_at=None, kill_in=None):
+        def passages(start):
+            for position in range(start, len(docs)):
+                if position == kill_at:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                yield docs[position]
+
+        if kill_in is not None:
+            setattr(disk_builder, kill_in, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        build_on_disk(passages, len(docs), target, piece=100)
+
+    for arguments in ({"kill_at": 350}, {"kill_in": "_gather"}):
+        process = multiprocessing.get_context("fork").Process(target=build, kwargs=arguments)
+        process.start()
+        process.join(120)
+        assert process.exitcode == -signal.SIGKILL
+        assert not target.exists()
+    build()
+    assert BM25Index.load(target, verify=True).fingerprint == BM25Index.build(docs).save(tmp_path / "whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index", "whole"]
+
+
+@pytest.mark.parametrize("piece", [50, 1000])
+def test_several_processes_and_threads_may_build_the_same_index(tmp_path, piece):
+    docs = random_collection(7, 200)
+    expected = BM25Index.build(docs).save(tmp_path / "whole")
+    context = multiprocessing.get_context("fork")
+    barrier, found = context.Barrier(6), context.Queue()
+
+    def build():
+        barrier.wait(60)
+        build_on_disk(lambda start: docs[start:], len(docs), tmp_path / "index", piece=piece)
+        found.put(BM25Index.load(tmp_path / "index", verify=True).fingerprint)
+
+    workers = [context.Process(target=build) for _ in range(3)]
+    workers += [threading.Thread(target=build, daemon=True) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    assert [found.get(timeout=120) for _ in workers] == [expected] * 6
+    for worker in workers:
+        worker.join(120)
 
 
 def test_a_killed_build_process_leaves_the_old_index_readable(tmp_path):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from seed_envs.data import cache_root
-from seed_envs.lucene.storage import MANIFEST, ArrayWriter
+from seed_envs.lucene.storage import MANIFEST, ArrayWriter, exclusive
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.encoders import Encoder, open_encoder, record_as_json
 from seed_envs.search_qa.retrievers.base import Capabilities, Hit, RetrieverMismatch, check_k, fingerprint_of
@@ -87,7 +87,9 @@ class FlatRetriever:
         """
         if self._matrix is None:
             if not (self.vectors_dir / MANIFEST).is_file():
-                build_vectors(self.corpus, self.encoder, self.vectors_dir, self._identity(), self._progress)
+                with exclusive(self.vectors_dir):
+                    if not (self.vectors_dir / MANIFEST).is_file():
+                        build_vectors(self.corpus, self.encoder, self.vectors_dir, self._identity(), self._progress)
             matrix, manifest = VectorMatrix.load(self.vectors_dir)
             for key, value in self._identity().items():
                 if manifest.get(key) != value:
@@ -127,7 +129,6 @@ def build_vectors(
         progress: Write a progress line to standard error.
     """
     count, size = len(corpus), encoder.record.dimension
-    directory.parent.mkdir(parents=True, exist_ok=True)
     partial = directory.with_name(f".{directory.name}.{fingerprint_of(identity)[:12]}.partial")
     done_file = partial.with_suffix(".done")
     done = int(done_file.read_text()) if done_file.is_file() and partial.is_file() else 0
