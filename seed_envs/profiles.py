@@ -168,7 +168,9 @@ class ActionFormat:
         return ParsedAction(action, True)
 
     def format(self, action: str, thought: str = "") -> str:
-        """A well-formed reply that carries ``action``."""
+        """A well-formed reply that carries ``action``; :meth:`parse` reads it back."""
+        if self.kind == "json":
+            action, thought = (json.dumps(text, ensure_ascii=False)[1:-1] for text in (action, thought))
         return self.reply.format(action=action, thought=thought)
 
     def _finish(self, action: str) -> str:

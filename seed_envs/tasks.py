@@ -99,11 +99,15 @@ class Manifest(Sequence[str]):
         """Read a manifest and verify its hash.
 
         Raises:
-            DataInvalid: When the header is missing or the ids do not fit the hash.
+            DataInvalid: When it is no text, the header is missing or the ids do not fit the hash.
         """
         meta: dict[str, str] = {}
         ids: list[str] = []
-        for line in Path(path).read_text(encoding="utf-8").splitlines():
+        try:
+            lines = Path(path).read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise DataInvalid(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from error
+        for line in lines:
             if line.startswith("# "):
                 key, _, value = line[2:].partition(": ")
                 meta[key] = value

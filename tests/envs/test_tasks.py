@@ -37,6 +37,12 @@ def test_a_file_without_header_is_refused(tmp_path):
         Manifest.load(tmp_path / "m.txt")
 
 
+def test_a_file_that_is_no_text_is_named(tmp_path):
+    (tmp_path / "m.txt").write_bytes(b"\xff\xfe")
+    with pytest.raises(DataInvalid, match=r"m\.txt: not UTF-8"):
+        Manifest.load(tmp_path / "m.txt")
+
+
 def test_duplicates_are_refused():
     with pytest.raises(DataInvalid, match="twice"):
         Manifest("demo", ("a", "a"))

@@ -97,6 +97,8 @@ def test_parsing_never_raises_and_formatting_is_its_inverse(text, kind):
     assert isinstance(parsed.action, str)
     form = ActionFormat("tags", require_think=True, reply="<think>{thought}</think><action>{action}</action>")
     assert form.parse(form.format("go north", "why not")) == ("go north", True, "")
+    form = ActionFormat("json", reply='{{"thoughts": "{thought}", "action": "{action}"}}')
+    assert form.parse(form.format(text, text)) == (text.strip(), True, "")
 
 
 def test_rewards_are_scaled_and_invalid_actions_cost():

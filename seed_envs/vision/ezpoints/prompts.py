@@ -7,6 +7,7 @@ this package's own words.
 from __future__ import annotations
 
 from seed_envs.profiles import ActionFormat, Profile, PromptTemplate
+from seed_envs.vision.ezpoints.rules import ezpoints, points24
 
 _CARDS = """- A card from 2 to 10 stands for its number; jack, queen and king stand for 10; an ace stands for 1.
 - Only numbers on the cards may be used, each card exactly once."""
@@ -27,7 +28,7 @@ _PICTURE = "The picture shows the cards.\n"
 def _template(task: str, tokens: str, view: str) -> PromptTemplate:
     text = (
         f"{task}\n\n# Rules\n{_CARDS}\n"
-        f"- Each step appends one token: a number, {tokens}.\n"
+        f"- Each step appends one token. These are the tokens: {tokens}.\n"
         "- `=` ends the game. A correct formula scores 10, anything else 0.\n\n"
         f"# Now\n{view}{{skill}}\n{_ANSWER}"
     )
@@ -42,8 +43,8 @@ _24_TASK = (
     "You play the 24 game. Write a formula whose value is exactly 24, using the numbers of the four cards shown. "
     "The formula is written one token at a time."
 )
-_EZ_TOKENS = "`+`, `*` or `=`"
-_24_TOKENS = "`+`, `-`, `*`, `/`, `(`, `)` or `=`"
+_EZ_TOKENS = ", ".join(f"`{token}`" for token in ezpoints().tokens)
+_24_TOKENS = ", ".join(f"`{token}`" for token in points24().tokens)
 _FORMULA = _PICTURE + "Formula so far: {observation}"
 _TEXT = "{observation}"
 
