@@ -5,15 +5,20 @@ The text a model sees is read from the page in the browser. Task, rules and info
 
 from __future__ import annotations
 
-import tempfile
+import contextlib
+import math
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from seed_envs.base import MAX_ACTION_LENGTH, Outcome
-from seed_envs.errors import DependencyMissing, require
+from seed_envs.errors import require
 from seed_envs.webshop.actions import Command
 from seed_envs.webshop.arguments import check_choice
+from seed_envs.webshop.chromium import Chromium
 from seed_envs.webshop.env import EpisodeState, WebShopEnv
+from seed_envs.webshop.goals import Goal
 from seed_envs.webshop.pages import SEPARATOR
 from seed_envs.webshop.state import State
 
@@ -24,74 +29,39 @@ if TYPE_CHECKING:
     from seed_envs.webshop.site.sessions import Session, SessionStore
 
 OBSERVATION_MODES = ("text", "parts", "html")
-_FIND = (
+# Presses what an action names (kind, value, words of a search); tells whether it is there. The mark on the window is
+# gone when the next page is.
+_PRESS = (
     "const found = [...document.querySelectorAll('[data-kind]')]"
     ".find(e => e.dataset.kind === arguments[0] && e.dataset.value === arguments[1]);"
-    "if (found && arguments[0] === 'search') document.getElementById('search_input').value = arguments[2];"
-    "if (found) window.leaving = true; return found || null"
+    "if (!found) return false;"
+    "if (arguments[0] === 'search') document.getElementById('search_input').value = arguments[2];"
+    "window.leaving = true; found.click(); return true"
 )
-_FILL = "arguments[0].value = arguments[1]"
-_LEAVE = "window.leaving = true"
-_SOURCE = (
-    "return window.leaving === undefined && document.readyState !== 'loading' "
-    "? document.documentElement.outerHTML : null"
+_START = (
+    "document.getElementById('task_id').value = arguments[0];"
+    "window.leaving = true; document.querySelector('button[type=submit]').click()"
 )
-_PATIENCE = 15.0
+# What a step needs to know of a page that has arrived: session, markup, reward, and why nothing was done.
+_READ = (
+    "if (window.leaving !== undefined || document.readyState === 'loading') return null;"
+    "const main = document.querySelector('main');"
+    "return [location.pathname.split('/').pop(), document.documentElement.outerHTML,"
+    " main ? main.dataset.reward : null, main ? main.dataset.reason : null]"
+)
+#: Seconds that a page may take; only a browser that hangs reaches it.
+_PATIENCE = 120.0
 _POLL = 0.004
+_MAX_PAGE = 64 * 1024**2
 
 
-def start_browser(
-    profile: str, no_sandbox: bool = False, window: tuple[int, int] = (1280, 900), logs: bool = False
-) -> Chrome:
-    """Starts headless Chromium that can reach this machine only.
+class _Seen(NamedTuple):
+    """A page as the browser holds it."""
 
-    Args:
-        profile: Fresh folder for the browser's files.
-        no_sandbox: Switches Chromium's sandbox off, which a container's root user may need.
-        window: Window size in pixels.
-        logs: Whether console and network logs are recorded.
-
-    Raises:
-        DependencyMissing: If selenium, Chromium or its driver is not installed, or the browser does not start.
-    """
-    import shutil
-
-    require("selenium", "browser", "the browser environment")
-    from selenium import webdriver
-    from selenium.common.exceptions import SessionNotCreatedException
-    from selenium.webdriver.chrome.service import Service
-
-    driver = shutil.which("chromedriver")
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if driver is None or browser is None:
-        raise DependencyMissing(
-            "the browser environment needs chromium and chromedriver on the path. "
-            "Run: apt-get install chromium chromium-driver"
-        )
-    options = webdriver.ChromeOptions()
-    options.binary_location = browser
-    # The environment waits for the document itself; pictures need no waiting.
-    options.page_load_strategy = "eager"
-    flags = [
-        *("--headless=new", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-        *("--disable-component-update", "--disable-sync", "--disable-extensions", "--disable-dev-shm-usage"),
-        *(f"--user-data-dir={profile}", f"--window-size={window[0]},{window[1]}", "--proxy-server=direct://"),
-        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-        *(["--no-sandbox"] if no_sandbox else []),
-        "about:blank",
-    ]
-    for flag in flags:
-        options.add_argument(flag)
-    if logs:
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    try:
-        return webdriver.Chrome(options=options, service=Service(driver))
-    except SessionNotCreatedException as error:
-        hint = "" if no_sandbox else " As root, or in a container, pass no_sandbox=True."
-        raise DependencyMissing(
-            f"{browser} does not start with {driver}: {str(error.msg).splitlines()[0]}{hint} Otherwise check that both "
-            "have the same version."
-        ) from error
+    session: str
+    source: str
+    reward: str | None
+    reason: str | None
 
 
 class WebShopBrowserEnv(WebShopEnv):
@@ -160,55 +130,68 @@ class WebShopBrowserEnv(WebShopEnv):
         require("selenium", "browser", "the browser environment")
         self._form = obs_mode
         self._no_sandbox, self._window = no_sandbox, window
-        self._driver: Chrome | None = None
+        self._chromium: Chromium | None = None
         self._server: SiteServer | None = None
         self._store: SessionStore | None = None
-        self._profile: tempfile.TemporaryDirectory[str] | None = None
         self._session: Session | None = None
-        self._source = ""
+        self._seen = _Seen("", "", None, None)
 
     # -- machinery -------------------------------------------------------------------------------------------------
 
     @property
     def driver(self) -> Chrome:
         """The browser; started on first use."""
-        if self._driver is None:
+        if self._chromium is None:
             from seed_envs.webshop.site.app import SiteOptions, create_app
             from seed_envs.webshop.site.server import SiteServer
             from seed_envs.webshop.site.sessions import SessionStore
 
-            self._store = SessionStore(cap=8)
+            self._chromium = self._start_browser()
+            self._store = SessionStore(cap=8, idle=math.inf)
             limits = SiteOptions(
-                choose_goal=True, max_query=MAX_ACTION_LENGTH, max_body=8 * MAX_ACTION_LENGTH, max_steps=1_000_000
+                choose_goal=True,
+                max_query=MAX_ACTION_LENGTH,
+                # A character is sent as up to twelve.
+                max_body=16 * MAX_ACTION_LENGTH,
+                max_page=_MAX_PAGE,
+                max_steps=sys.maxsize,
             )
             self._server = SiteServer(create_app(self.shop, limits, self._store)).start()
-            self._profile = tempfile.TemporaryDirectory(prefix="webshop-browser-")
-            try:
-                self._driver = start_browser(self._profile.name, self._no_sandbox, self._window)
-            except DependencyMissing:
-                self.close()
-                raise
-        return self._driver
+        return self._chromium.driver
+
+    def _start_browser(self) -> Chromium:
+        return Chromium(self._no_sandbox, self._window)
 
     def close(self) -> None:
-        """Ends browser and server; calling it twice is fine."""
-        if self._driver is not None:
-            self._driver.quit()
-            self._driver = None
-        if self._server is not None:
-            self._server.stop()
-            self._server = None
-        if self._profile is not None:
-            self._profile.cleanup()
-            self._profile = None
+        """Ends browser and server, and the episode with them; calling it twice is fine."""
+        self._running = False
         self._session = None
+        chromium, server = self._chromium, self._server
+        self._chromium = self._server = self._store = None
+        if chromium is not None:
+            chromium.close()
+        if server is not None:
+            server.stop()
+
+    @contextlib.contextmanager
+    def _ended_on_fault(self) -> Iterator[None]:
+        """Ends a browser that failed, so that the next reset starts a new one."""
+        try:
+            yield
+        except Exception:
+            self.close()
+            raise
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError("a running browser cannot be copied; make a new environment and set_state(get_state()) on it")
 
     # -- episode ---------------------------------------------------------------------------------------------------
 
     def _begin(self, task_id: str, options: dict[str, Any]) -> str:
         super()._begin(task_id, options)
-        self._open(task_id)
-        return self._look()
+        with self._ended_on_fault():
+            self._open(task_id)
+            return self._look()
 
     def _open(self, task_id: str) -> None:
         driver = self.driver
@@ -217,35 +200,42 @@ class WebShopBrowserEnv(WebShopEnv):
             self._store.close(self._session.sid)
         driver.delete_all_cookies()
         driver.get(self._server.url)
-        driver.execute_script(_FILL, driver.find_element("id", "task_id"), task_id)
-        driver.execute_script(_LEAVE)
-        self._follow(driver.find_element("css selector", "button[type=submit]"))
-        session = self._store.get(driver.current_url.rpartition("/")[2])
-        assert session is not None, f"the site opened no session: {driver.current_url}"
+        driver.execute_script(_START, task_id)
+        self._wait()
+        session = self._store.get(self._seen.session)
+        if session is None:
+            raise RuntimeError(f"the site opened no session: {self._seen.reason or driver.current_url}")
         self._session = session
 
-    def _follow(self, element: Any) -> None:
-        """Presses an element of a page that was marked as left, waits for the next page and keeps its source."""
+    def _is_open_for(self, goal: Goal) -> bool:
+        """Whether the site still has this environment's session, on this goal (it forgets finished ones in time)."""
+        if self._session is None or self._store is None:
+            return False
+        return self._session.goal is goal and self._store.get(self._session.sid) is self._session
+
+    def _wait(self) -> None:
+        """Waits for the page that was asked for and reads it."""
         from selenium.webdriver.support.ui import WebDriverWait
 
-        element.click()
         patient = WebDriverWait(self.driver, _PATIENCE, poll_frequency=_POLL)
-        self._source = patient.until(lambda driver: driver.execute_script(_SOURCE))
+        self._seen = _Seen(*patient.until(lambda driver: driver.execute_script(_READ)))
 
     def _look(self) -> str:
-        """Reads the page in the browser and takes over the session's state."""
+        """Takes over the session's state and the text of the page in the browser."""
         from seed_envs.webshop.site.extract import visible_strings
 
         assert self._session is not None
         self._state = self._session.state
         self._page = self.shop.page(self._state, self.goal)
-        source = self._source
-        strings = [string.strip() for string in visible_strings(source)]
+        if self._form == "html":
+            self._observation = self._seen.source
+            return self._observation
+        strings = [string.strip() for string in visible_strings(self._seen.source)]
         if self._form == "parts":
             goal = self.goal.instruction.strip()
             start = strings.index(goal) + 1 if goal in strings else 0
             strings = [f"'{string}'" for string in strings[start:]]
-        self._observation = source if self._form == "html" else SEPARATOR.join(strings)
+        self._observation = SEPARATOR.join(strings)
         return self._observation
 
     def _act(self, action: str) -> Outcome:
@@ -253,39 +243,38 @@ class WebShopBrowserEnv(WebShopEnv):
             return self._refused(action[:80], f"the action has {len(action)} characters; at most {MAX_ACTION_LENGTH}")
         clicks = self.page.body.clicks
         command = self._parse(action, lambda: clicks)
-        reason = command.reason or self._press(command)
-        if reason:
-            return self._refused(action, reason)
         before = self._observation
-        shown = self._with_history(before, action, self._look())
+        with self._ended_on_fault():
+            reason = command.reason or self._press(command)
+            if reason:
+                return self._refused(action, reason)
+            shown = self._with_history(before, action, self._look())
         if self._state.view != "done":
             return Outcome(shown)
-        reward = float(self.driver.find_element("tag name", "main").get_attribute("data-reward") or "nan")
+        reward = float(self._seen.reward or "nan")
         return Outcome(shown, float(reward == 1.0) if self._binary else reward, True)
 
     def _press(self, command: Command) -> str:
         """Presses what a command names; returns why nothing happened, or an empty string."""
-        driver, session = self.driver, self._session
+        session = self._session
         assert session is not None
         step = session.step
         value = "search" if command.kind == "search" else command.argument
-        element = driver.execute_script(_FIND, command.kind, value, command.argument)
-        if element is None:
+        if not self.driver.execute_script(_PRESS, command.kind, value, command.argument):
             return self.shop.apply(self._state, command, self.goal).reason or f"the page has no {value!r} to press"
-        self._follow(element)
+        self._wait()
         if session.step == step + 1:
             return ""
-        reason = driver.find_element("tag name", "main").get_attribute("data-reason") or "the site refused the action"
+        reason = self._seen.reason or "the site refused the action"
         self._reload()
         return reason
 
     def _reload(self) -> None:
-        self.driver.get(self._address())
-        self._source = self.driver.page_source
-
-    def _address(self) -> str:
         assert self._server is not None and self._session is not None
-        return f"{self._server.url}/s/{self._session.sid}"
+        self.driver.get(f"{self._server.url}/s/{self._session.sid}")
+        self._wait()
+        if self._seen.reason is not None:
+            raise RuntimeError(f"the site does not show the session any more: {self._seen.reason}")
 
     def _show(self, state: State) -> str:
         if self._session is None or self._session.state is not state:
@@ -297,13 +286,14 @@ class WebShopBrowserEnv(WebShopEnv):
     def set_state(self, state: EpisodeState) -> None:
         """Continues from a snapshot: puts the session there and reloads the page."""
         super().set_state(state)
-        if self._session is None or self._session.goal is not self.goal:
-            self._open(state.task_id)
-        assert self._session is not None
-        self._session.state = state.session
-        self._session.step += 1
-        self._reload()
-        self._look()
+        with self._ended_on_fault():
+            if not self._is_open_for(self.goal):
+                self._open(state.task_id)
+            assert self._session is not None
+            self._session.state = state.session
+            self._session.step += 1
+            self._reload()
+            self._look()
 
     def render(self) -> Any:
         """The page as text lines (``ansi``) or as the browser paints it (``rgb_array``, uint8 H x W x 3)."""

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import json
 import os
 import random
 import shutil
+import signal
+import subprocess
+import sys
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,32 +26,51 @@ if shutil.which("chromedriver") is None or not any(
 ):
     pytest.skip("the browser environment needs chromium and chromedriver on the path", allow_module_level=True)
 
-from seed_envs.errors import DependencyMissing, UnknownOption
-from seed_envs.webshop import browser as browser_module
+from seed_envs.errors import DependencyMissing, EpisodeEnded, UnknownOption
 from seed_envs.webshop.browser import WebShopBrowserEnv
+from seed_envs.webshop.chromium import Chromium
 from seed_envs.webshop.env import WebShopEnv
 
 SETTINGS: dict[str, Any] = {"num_products": 100, "hostile": True, "reviews": True, "show_attrs": True, "split": "all"}
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 
 
+class LoggedEnv(WebShopBrowserEnv):
+    """The environment with a browser that records its network traffic."""
+
+    def _start_browser(self) -> Chromium:
+        return Chromium(ROOT, logs=True)
+
+
 @pytest.fixture(scope="module")
 def browsers() -> Iterator[dict[str, WebShopBrowserEnv]]:
-    original = browser_module.start_browser
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        envs = {mode: LoggedEnv(mode=mode, render_mode="rgb_array", **SETTINGS) for mode in ("original", "fixed")}
+        yield envs
+        for env in envs.values():
+            env.close()
+            env.close()
 
-    def with_logs(profile: str, no_sandbox: bool, window: tuple[int, int]) -> Any:
-        return original(profile, no_sandbox, window, logs=True)
 
-    browser_module.start_browser = with_logs  # type: ignore[assignment]
-    envs = {
-        mode: WebShopBrowserEnv(mode=mode, no_sandbox=ROOT, render_mode="rgb_array", **SETTINGS)
-        for mode in ("original", "fixed")
-    }
-    yield envs
-    for env in envs.values():
-        env.close()
-        env.close()
-    browser_module.start_browser = original
+def processes_with(text: str) -> list[str]:
+    """Command lines of running processes that mention a text."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        # A process may end while it is looked at.
+        with contextlib.suppress(OSError):
+            line = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            found += [line] if text in line else []
+    return found
+
+
+def wait_until_gone(profile: str) -> None:
+    """Waits, as long as it takes on a busy machine, until a browser's processes and files are no more."""
+    for _ in range(1200):
+        if not Path(profile).exists() and not processes_with(profile):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"left: {processes_with(profile)}, folder there: {Path(profile).exists()}")
 
 
 @pytest.mark.parametrize("mode", ["original", "fixed"])
@@ -155,6 +180,60 @@ def test_snapshots_work_in_the_browser(browsers: dict[str, WebShopBrowserEnv]) -
     )
 
 
+def test_a_snapshot_outlives_the_sites_session(browsers: dict[str, WebShopBrowserEnv]) -> None:
+    env = browsers["fixed"]
+    env.reset(seed=3)
+    env.step(env.oracle_action())
+    snapshot, observation = env.get_state(), env._observation
+    assert env._store is not None and env._session is not None
+    env._store.close(env._session.sid)
+    env.set_state(snapshot)
+    assert env._observation == observation
+    assert env.step(env.oracle_action())[4]["webshop"]["page"] == "item"
+
+
+@pytest.mark.parametrize("mode", ["original", "fixed"])
+def test_long_and_odd_searches_equal_the_text_environments(browsers: dict[str, WebShopBrowserEnv], mode: str) -> None:
+    seen, text = browsers[mode], WebShopEnv(mode=mode, **SETTINGS)
+    for query in ("中文" * 4900, "\U0001f600 " * 3000, "red\nshoes", " ", "a&b=c+d%20;?#", "\"><b>'`", "x" * 20_000):
+        first, other = seen.reset(seed=1), text.reset(seed=1)
+        assert first[0] == other[0]
+        got, expected = seen.step(f"search[{query}]"), text.step(f"search[{query}]")
+        assert got[:4] == expected[:4] and got[4]["invalid_reason"] == expected[4]["invalid_reason"]
+
+
+CONTRAST = """
+const light = c => { const [r, g, b] = c.match(/[\\d.]+/g).map(Number).map(v => v / 255)
+  .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+const ground = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
+  if (c !== 'rgba(0, 0, 0, 0)') return c; } return 'rgb(255, 255, 255)'; };
+const worst = [];
+for (const e of document.body.querySelectorAll('*')) {
+  const own = [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim());
+  if (!own && !e.hasAttribute('data-label') && e.tagName !== 'INPUT') continue;
+  const [a, b] = [light(getComputedStyle(e).color), light(ground(e))].sort((x, y) => y - x);
+  if ((a + 0.05) / (b + 0.05) < 4.5) worst.push([e.outerHTML.slice(0, 200), (a + 0.05) / (b + 0.05)]);
+}
+return worst;
+"""
+
+
+def test_all_texts_stand_out_from_their_ground(browsers: dict[str, WebShopBrowserEnv]) -> None:
+    env = browsers["original"]
+    env.reset(seed=6)
+    looked = set()
+    product = env.goal.product.asin.lower()
+    actions = ["search[zzzz]", f"search[{env.goal.product.title}]", f"click[{product}]", "click[reviews]"]
+    actions += ["click[< prev]", "click[attributes]", "click[< prev]", "click[< prev]", f"click[{product}]"]
+    for action in [*actions, "", "", "", "", ""]:
+        assert env.driver.execute_script(CONTRAST) == []
+        looked.add(env.page.kind)
+        if env.page.kind == "done":
+            break
+        env.step(action or env.oracle_action())
+    assert looked == {"index", "results", "item", "sub", "done"}
+
+
 def test_pages_fit_a_phone(browsers: dict[str, WebShopBrowserEnv]) -> None:
     env = browsers["fixed"]
     env.reset(seed=4)
@@ -203,17 +282,46 @@ def test_other_observation_forms_are_refused() -> None:
         WebShopBrowserEnv(obs_mode="text_rich")
 
 
-def test_closing_frees_the_profile(tmp_path: Path) -> None:
+def test_a_browser_that_dies_is_replaced_by_the_next_reset_and_closing_leaves_nothing() -> None:
     env = WebShopBrowserEnv(no_sandbox=ROOT, num_products=100, obs_mode="parts")
     text = WebShopEnv(num_products=100, obs_mode="parts")
     assert env.reset(seed=0)[0] == text.reset(seed=0)[0]
-    assert env.step("search[red]")[0] == text.step("search[red]")[0]
-    assert env._profile is not None
-    folder = Path(env._profile.name)
+    assert env._chromium is not None
+    first = env._chromium.profile
+    assert processes_with(first)
+    os.killpg(env._chromium.driver.service.process.pid, signal.SIGKILL)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
+        with pytest.raises(Exception):  # noqa: B017  selenium's or urllib3's, whichever notices first
+            env.step("search[red]")
+        wait_until_gone(first)
+        with pytest.raises(EpisodeEnded):
+            env.step("search[red]")
+        assert env.reset(seed=0)[0] == text.reset(seed=0)[0]
+        assert env.step("search[red]")[0] == text.step("search[red]")[0]
+        second = env._chromium.profile
+        with pytest.raises(TypeError, match="cannot be copied"):
+            copy.deepcopy(env)
         env.close()
-    assert not folder.exists()
+        env.close()
+    wait_until_gone(second)
+    with pytest.raises(EpisodeEnded):
+        env.step("search[red]")
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks at processes in /proc")
+def test_a_killed_process_leaves_no_browser_behind() -> None:
+    code = (
+        "import os, signal\n"
+        "from seed_envs.webshop.chromium import Chromium\n"
+        f"chromium = Chromium({ROOT})\n"
+        "print(chromium.profile, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    wait_until_gone(done.stdout.strip())
 
 
 def test_a_browser_that_does_not_start_is_explained_and_leaves_nothing_running(
@@ -224,7 +332,9 @@ def test_a_browser_that_does_not_start_is_explained_and_leaves_nothing_running(
     broken.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     env = WebShopBrowserEnv(**SETTINGS)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(DependencyMissing, match="no_sandbox=True"):
         env.reset(seed=1)
-    assert env._server is None and env._profile is None
+    assert env._server is None and env._chromium is None
     env.close()
+    assert not list(tmp_path.glob("webshop-browser-*"))
