@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import threading
@@ -101,7 +102,7 @@ def test_of_several_runs_that_begin_in_one_folder_one_succeeds(tmp_path, monkeyp
 
 def test_a_clock_that_is_set_back_or_forth_changes_no_outcome(tmp_path, monkeypatch):
     """Workers with a time limit, while the clock of the day runs backwards in leaps."""
-    moment = iter(range(10**9, 0, -(10**5)))
+    moment = itertools.count(10**9, -(10**5))
     monkeypatch.setattr(time, "time", lambda: float(next(moment)))
     monkeypatch.setattr(children, "utc_now", lambda: f"20{next(moment) % 90 + 10}-01-01T00:00:00.000+00:00")
     suite = Suite.from_json(suite_record("bad", env_kwargs={"hang_seconds": 0}))
