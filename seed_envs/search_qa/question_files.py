@@ -10,6 +10,7 @@ import gzip
 import json
 import os
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,13 +29,34 @@ EVALUATED = {
 """Split and number of questions of the full evaluation, 51,713 in all."""
 
 _ALIASES = {"tq": "triviaqa", "2wiki": "2wikimultihopqa", "hotpot": "hotpotqa", "natural_questions": "nq"}
-_SPLIT_WORDS = (("train", "train"), ("dev", "dev"), ("val", "dev"))
+_SPLIT_WORDS = re.compile(r"(?<![a-z])(train|dev|val)")
 
 
 def split_name(text: str) -> str:
-    """train, dev or test, from the names that files use ("validation", "dev7405", "train-stage_1")."""
-    lowered = text.lower()
-    return next((split for word, split in _SPLIT_WORDS if word in lowered), "test")
+    """train, dev or test, by the beginnings of words in the names that files use.
+
+    >>> [split_name(name) for name in ("validation", "nq_dev7405", "train-stage_1", "retrieval_test")]
+    ['dev', 'dev', 'train', 'test']
+    """
+    found = _SPLIT_WORDS.search(text.lower())
+    return "test" if found is None else "train" if found[1] == "train" else "dev"
+
+
+def _set_name(text: str) -> str:
+    """A set's name as the first part of task ids, which a slash would end."""
+    return _ALIASES.get(text, text).replace("/", "_")
+
+
+def _mapping(row: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    value = row.get(key)
+    if value is not None and not isinstance(value, Mapping):
+        raise DataInvalid(f"{where}: expected fields under {key!r}, got {_short(value)}")
+    return value or {}
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def _as_list(value: Any) -> list[Any] | None:
@@ -50,15 +72,17 @@ def _answers(value: Any, where: str, choices: Any = None) -> tuple[str, ...]:
     golds = _as_list(value)
     options = _as_list(choices) if choices is not None else None
     if golds and options and all(isinstance(gold, int) for gold in golds):
-        golds = [options[gold] for gold in golds if 0 <= gold < len(options)]
+        if not all(0 <= gold < len(options) for gold in golds):
+            raise DataInvalid(f"{where}: gold answers {_short(value)} are no positions among {len(options)} choices")
+        golds = [options[gold] for gold in golds]
     if not golds or not all(isinstance(gold, (str, int, float)) for gold in golds):
-        raise DataInvalid(f"{where}: expected a list of gold answers, got {value!r}")
+        raise DataInvalid(f"{where}: expected a list of gold answers, got {_short(value)}")
     return tuple(str(gold) for gold in golds)
 
 
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise DataInvalid(f"{where}: expected a question, got {value!r}")
+        raise DataInvalid(f"{where}: expected a question, got {_short(value)}")
     return value
 
 
@@ -70,13 +94,11 @@ def _gold_titles(metadata: Any) -> tuple[str, ...]:
 
 
 def _from_parquet(row: Mapping[str, Any], where: str) -> Question:
-    extra = row.get("extra_info") or {}
-    model = row.get("reward_model") or {}
-    verl = row.get("env_kwargs") or {}
-    source = str(row.get("data_source") or verl.get("data_source") or "")
-    truth = model.get("ground_truth") if isinstance(model, Mapping) else None
-    if truth is None:
-        truth = verl.get("ground_truth")
+    extra = _mapping(row, "extra_info", where)
+    model = _mapping(row, "reward_model", where)
+    verl = _mapping(row, "env_kwargs", where)
+    source = _set_name(str(row.get("data_source") or verl.get("data_source") or ""))
+    truth = verl.get("ground_truth") if model.get("ground_truth") is None else model["ground_truth"]
     target = truth.get("target") if isinstance(truth, Mapping) else truth
     golds = row.get("golden_answers") if target is None else target
     text = row.get("question") or verl.get("question")
@@ -84,19 +106,19 @@ def _from_parquet(row: Mapping[str, Any], where: str) -> Question:
     identifier = extra.get("index") if name is None else name
     if not source or identifier is None:
         raise DataInvalid(f"{where}: expected data_source and an id (or extra_info.index)")
-    task_id = f"{_ALIASES.get(source, source)}/{split_name(str(extra.get('split', 'test')))}/{identifier}"
     return Question(
-        task_id, task_id.split("/")[0], _text(text, where), _answers(golds, where),
+        f"{source}/{split_name(str(extra.get('split', 'test')))}/{identifier}", source,
+        _text(text, where), _answers(golds, where),
         gold_titles=_gold_titles(row.get("metadata")),
     )  # fmt: skip
 
 
 def _from_json(row: Mapping[str, Any], where: str, data_source: str, split: str, number: int) -> Question:
-    source = str(row.get("dataset") or row.get("data_source") or data_source)
-    source = _ALIASES.get(source, source)
+    source = _set_name(str(row.get("dataset") or row.get("data_source") or data_source))
     given = str(row.get("split") or split)
     # Listed questions carry no id: the named part of a set and the line number identify them.
-    identifier = row.get("id", f"{re.sub(r'[^A-Za-z0-9_.-]', '_', given)}_{number}")
+    unnamed = f"{re.sub(r'[^A-Za-z0-9_.-]', '_', given)}_{number}"
+    identifier = unnamed if row.get("id") is None else row["id"]
     golds = row.get("golden_answers", row.get("answers"))
     return Question(
         f"{source}/{split_name(given)}/{identifier}", source, _text(row.get("question"), where),
@@ -106,24 +128,35 @@ def _from_json(row: Mapping[str, Any], where: str, data_source: str, split: str,
 
 def _parquet_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     require("pyarrow", "search", "reading parquet question files")
+    import pyarrow
     import pyarrow.parquet as parquet
 
-    for batch in parquet.ParquetFile(path).iter_batches():
-        yield from batch.to_pylist()
+    try:
+        for batch in parquet.ParquetFile(path).iter_batches():
+            yield from batch.to_pylist()
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DataInvalid(f"{path}: not a readable parquet file ({error})") from error
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
-        for number, line in enumerate(stream):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise DataInvalid(f"{path}, line {number + 1}: not JSON in UTF-8 ({error})") from error
-            if not isinstance(row, dict):
-                raise DataInvalid(f"{path}, line {number + 1}: expected an object, got {type(row).__name__}")
-            yield number, row
+    for number, line in enumerate(_lines(path)):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataInvalid(f"{path}, line {number + 1}: not JSON in UTF-8 ({error})") from error
+        if not isinstance(row, dict):
+            raise DataInvalid(f"{path}, line {number + 1}: expected an object, got {type(row).__name__}")
+        yield number, row
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
+            yield from stream
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataInvalid(f"{path}: a damaged .gz file ({error}); fetch it again") from error
 
 
 def read_questions(path: str | os.PathLike[str]) -> list[Question]:
@@ -146,7 +179,7 @@ def read_questions(path: str | os.PathLike[str]) -> list[Question]:
     else:
         stem = file.name.split(".")[0]
         found = [
-            _from_json(row, f"{file}, line {number + 1}", file.parent.name, stem, number)
+            _from_json(row, f"{file}, line {number + 1}", file.absolute().parent.name or "questions", stem, number)
             for number, row in _json_rows(file)
         ]
     if not found:

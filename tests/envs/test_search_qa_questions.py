@@ -96,6 +96,11 @@ def test_flashrag_lines_with_gold_titles_and_choices(tmp_path):
         ({"id": "1", "question": " ", "golden_answers": ["x"]}, "line 1: expected a question"),
         ({"id": "1", "question": "q", "golden_answers": []}, "line 1: expected a list of gold answers"),
         ({"id": "1", "question": "q", "golden_answers": None}, "gold answers"),
+        ({"id": "1", "question": "q", "golden_answers": [None]}, "gold answers"),
+        ({"id": "1", "question": "q", "golden_answers": [["x"]]}, "gold answers"),
+        ({"id": "1", "question": "q", "golden_answers": {"a": 1}}, "gold answers"),
+        ({"id": "1", "question": "q", "golden_answers": [0, 2], "choices": ["a", "b"]}, r"\[0, 2\] are no positions"),
+        ({"id": "1", "question": ["q"], "golden_answers": ["x"]}, "line 1: expected a question"),
         ([1, 2], "expected an object"),
     ],
 )
@@ -113,6 +118,38 @@ def test_missing_empty_and_broken_files(tmp_path):
     (tmp_path / "latin.jsonl").write_bytes('{"question": "é"}'.encode("latin-1"))
     with pytest.raises(DataInvalid, match="line 1: not JSON in UTF-8"):
         read_questions(tmp_path / "latin.jsonl")
+
+
+def test_damaged_archives_and_tables_are_named(tmp_path):
+    packed = gzip.compress(b'{"id": "0", "contents": "A", "question": "q", "golden_answers": ["a"]}\n' * 1000)
+    for name, data in (("short", packed[:-9]), ("changed", packed[:20] + b"xx" + packed[22:]), ("plain", b"{}\n")):
+        path = tmp_path / f"{name}.jsonl.gz"
+        path.write_bytes(data)
+        for read in (read_questions, JsonlCorpus):
+            with pytest.raises(DataInvalid, match=f"{name}.jsonl.gz: a damaged .gz file"):
+                read(path)
+    pytest.importorskip("pyarrow", reason="parquet needs pyarrow")
+    for data in (b"", b"no table", b"PAR1 no table PAR1"):
+        (tmp_path / "t.parquet").write_bytes(data)
+        with pytest.raises(DataInvalid, match=r"t.parquet: not a readable parquet file"):
+            read_questions(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("key", ["extra_info", "reward_model", "env_kwargs"])
+def test_parquet_rows_with_other_fields_are_named(tmp_path, key):
+    with pytest.raises(DataInvalid, match=f"row 1: expected fields under '{key}', got 'text'"):
+        read_questions(write_parquet(tmp_path / "t.parquet", [{**search_r1_row(0), key: "text"}]))
+
+
+def test_odd_names_make_usable_ids(tmp_path, monkeypatch):
+    row = {"id": None, "question": "q", "golden_answers": ["x"]}
+    write_lines(tmp_path / "retrieval_test.jsonl", [row, {**row, "dataset": "owner/set", "id": "a/b"}])
+    monkeypatch.chdir(tmp_path)
+    questions = read_questions("retrieval_test.jsonl")
+    assert [x.task_id for x in questions] == [f"{tmp_path.name}/test/retrieval_test_0", "owner_set/test/a/b"]
+    source = ListedQuestions(questions, "odd")
+    assert [source.question(task_id) for task_id in source.task_ids("test")] == questions
+    assert [x.data_source for x in questions] == [tmp_path.name, "owner_set"]
 
 
 def q(task_id):
