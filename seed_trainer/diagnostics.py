@@ -33,6 +33,7 @@ METRICS: dict[str, dict[str, str]] = {
         "skill/valid": "Share of episodes with a usable skill (m of the paper).",
         "skill/invalid/<name>": "Share of episodes whose skill is unusable for this reason.",
         "skill/tokens": "Mean length of the analyzer's answers.",
+        "skill/reward": "Mean reward of the analyzer's answers (skill_reward_coef): agreement of shift and outcome.",
         "skill/duplicates": "1 minus distinct over all valid skill texts.",
         "skill/goal_words": "Mean share of a skill's words that occur in the goal.",
         "skill/copied": "Mean share of a skill's 4-word sequences that occur in an observation.",

@@ -132,7 +132,7 @@ def token_metrics(block: Block, batch: Mapping[str, Any]) -> dict[str, float]:
             sum(len(row.teacher_prompt_ids or []) + len(row.completion_ids) for row in rows)
         )
         metrics["tokens/skill"] = float(sum(skill.tokens for skill in block.skills))
-        metrics["tokens/skill_read"] = float(sum(skill.prompt_tokens for skill in block.skills))
+        metrics["tokens/skill_read"] = float(sum(len(skill.prompt_ids) for skill in block.skills))
     return metrics
 
 

@@ -29,7 +29,7 @@ LOSS_TYPES = frozenset({"dapo", "cispo", "vespo", "grpo", "sapo", "bnpo", "dr_gr
 """TRL's loss types whose normaliser the distillation term can share."""
 _WITH_AGE = {"stale", "stale_text"}
 _NOT_NEGATIVE = (
-    *("opd_coef", "opd_gate_beta", "opd_gate_beta_end", "skill_temperature", "eval_temperature"),
+    *("skill_reward_coef", "opd_coef", "opd_gate_beta", "opd_gate_beta_end", "skill_temperature", "eval_temperature"),
     *("adv_invalid_penalty", "adv_shaping_rounds", "opd_top_k", "opd_shift_clip", "gigpo_coef", "eval_rounds"),
     *("max_concurrent_episodes", "log_episodes", "gradient_every", "staleness_noise_temperature", "opd_start_round"),
 )
@@ -118,6 +118,9 @@ class SEEDOptions:
     max_analysis_length: int = option(4096, "New tokens the analyzer may write.", "released")
     max_analysis_prompt_length: int = option(16384, "Context of the analyzer; middle steps are left out.", "released")
     skill_temperature: float = option(0.0, "Temperature of the analyzer (0: greedy).", "released")
+    skill_reward_coef: float = option(
+        0.0, "Weight of a policy-gradient term on the analyzer's own answers, rewarded where gate and outcome agree."
+    )
     # Distillation
     opd_coef: float = option(0.01, "Weight lambda of the distillation term; 0 is plain GRPO.", "paper")
     opd_term: Literal["gated", "sampled", "jsd", "skill_sd", "opid"] = option(
@@ -217,6 +220,11 @@ class SEEDOptions:
             raise ValueError(
                 "skill_source=library and actor_skill need skill_library=FILE.json; write one by hand or run "
                 "`seed-train data --library FILE.json ...`"
+            )
+        if self.skill_reward_coef and (source.name != "own" or not self.skill_temperature or not self.opd_coef):
+            raise ValueError(
+                "skill_reward_coef rewards skills that the policy samples and is taught by: it needs skill_source=own, "
+                "skill_temperature and opd_coef above 0"
             )
         if not re.fullmatch(r"\s*(\d+\s*(,\s*\d+\s*)*)?", self.staleness_ages):
             raise ValueError(f"staleness_ages={self.staleness_ages!r} must be numbers of rounds, such as '1,5,10,25'")

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from seed_envs.trajectory import Step, Trajectory
 from seed_trainer.advantages import (
+    AdvantageStd,
     discounted_returns,
     gigpo_step_advantages_S,
     group_advantages_N,
@@ -65,17 +66,19 @@ def episode_advantages_N(block: Block, options: SEEDOptions) -> Tensor:
         penalised_return(episode.total_reward, _invalid_steps(episode), episode.num_steps, options.adv_invalid_penalty)
         for episode in block.episodes
     ]
-    advantages = []
-    for start in range(0, len(returns), block.group_size):
-        members = range(start, min(start + block.group_size, len(returns)))
-        scored = [index for index in members if block.episodes[index].stop_reason.scored]
-        values = torch.zeros(len(members))
-        if scored:
-            values[[index - start for index in scored]] = group_advantages_N(
-                torch.tensor([returns[index] for index in scored]), len(scored), options.adv_std
-            )
-        advantages.append(values)
-    return torch.cat(advantages)
+    scored = [episode.stop_reason.scored for episode in block.episodes]
+    return advantages_among(returns, scored, block.group_size, options.adv_std)
+
+
+def advantages_among(returns: Sequence[float], counted: Sequence[bool], group_size: int, std: AdvantageStd) -> Tensor:
+    """Return advantages (N,) within groups, among the episodes that count; those of the others are 0."""
+    advantages_N = torch.zeros(len(returns))
+    for start in range(0, len(returns), group_size):
+        members = [index for index in range(start, min(start + group_size, len(returns))) if counted[index]]
+        if members:
+            values = torch.tensor([returns[index] for index in members])
+            advantages_N[members] = group_advantages_N(values, len(members), std)
+    return advantages_N
 
 
 def row_advantages_B(block: Block, options: SEEDOptions) -> Tensor:

@@ -39,6 +39,7 @@ from seed_trainer.play import EpisodePlayer, block_tasks
 from seed_trainer.records import EpisodeRecorder
 from seed_trainer.rollout import TokenPolicy
 from seed_trainer.rounds import Block
+from seed_trainer.skill_reward import answer_inputs, skill_columns, skill_rewards_N
 from seed_trainer.skills.analyzer import SkillWriter
 from seed_trainer.skills.library import SkillLibrary
 from seed_trainer.skills.prompts import get_analyzer, opposite, outcome_of
@@ -165,13 +166,13 @@ class SEEDSteps(GRPOTrainer):
             columns["teacher_logps"] = self._teach(self.model, {**batch, **columns}, chunks=args.steps_per_generation)
         if args.adv_shaping != "none":
             columns["advantages"] = self._shaped_advantages(block, batch, columns, mask)
+        if args.skill_reward_coef:
+            columns |= self._rewarded_skills(block, {**batch, **columns}, mask)
         return columns
 
     def _shaped_advantages(self, block: Block, batch: dict[str, Any], columns: dict[str, Any], mask: Tensor) -> Tensor:
         """Return advantages (B, T) shaped by the teacher's shift (RLSD, OPID)."""
-        old = batch.get("old_per_token_logps")
-        if old is None:
-            old = self._score_chunks(self.model, student_inputs(batch), self.args.steps_per_generation)
+        old = self._behaviour(batch)
         shift = (columns["teacher_logps"] - old) * mask
         advantages = batch["advantages"][:, None].expand_as(shift)
         weight = schedules.shaping_weight(self.args, self.round_index)
@@ -187,6 +188,25 @@ class SEEDSteps(GRPOTrainer):
         return losses.opid_advantages_BT(
             advantages, shift, weight, step_shift, self.args.adv_step_skill_coef, step_mask, adds
         )
+
+    def _rewarded_skills(self, block: Block, batch: dict[str, Any], mask: Tensor) -> dict[str, Any]:
+        """Return the columns of rewarded skill generation: requests, answers, advantages, old log-probabilities."""
+        chunks, device = self.args.steps_per_generation, self.accelerator.device
+        shift = self._teach(self.model, batch, chunks) - self._behaviour(batch)
+        rewards_N = skill_rewards_N(block, shift, mask, batch["episode"])
+        columns = skill_columns(block, rewards_N, self.args, self._tokenizer.pad_token_id, device)
+        every = torch.arange(len(block.rows), device=device)
+        columns["skill_old_logps"] = self._score_chunks(self.model, answer_inputs(columns, every), chunks)
+        columns["skill_items"] = self.accelerator.gather(columns["skill_answer_mask"].sum()).sum()
+        measures.append_metrics(self, {"skill/reward": float(rewards_N.mean())})
+        return columns
+
+    def _behaviour(self, batch: dict[str, Any]) -> Tensor:
+        """Return the log-probabilities of the completion tokens under the weights of the round, without gradient."""
+        old: Tensor | None = batch.get("old_per_token_logps")
+        if old is None:
+            old = self._score_chunks(self.model, student_inputs(batch), self.args.steps_per_generation)
+        return old
 
     def _record(self, block: Block, batch: dict[str, Any]) -> None:
         measures.log_round(self, block, batch)
@@ -219,6 +239,20 @@ class SEEDSteps(GRPOTrainer):
             teacher = completion_logits(model, teacher_inputs(inputs, self._image_pad_token_id), self.temperature)
         student = completion_logits(model, student_inputs(inputs), self.temperature)
         return losses.jsd_BT(student, teacher, self.args.opd_jsd_mix, self.args.opd_top_k or None)
+
+    def _skill_loss(self, inputs: dict[str, Any]) -> Tensor:
+        """Return the clipped surrogate of the analyzer's answers in this mini-batch, a token mean over the round."""
+        mask = inputs["skill_answer_mask"]
+        rows = mask.any(dim=1).nonzero().flatten()
+        if not len(rows):
+            return mask.new_zeros(())
+        # The plain model: processes have different numbers of answers, and a wrapped one would wait for the others.
+        logps = super()._get_per_token_logps_and_entropies(self._unwrapped, **answer_inputs(inputs, rows))[0]
+        advantages = inputs["skill_advantages"][rows, None]
+        term = losses.policy_loss_BT(logps, inputs["skill_old_logps"][rows], advantages, self.args.epsilon)
+        accumulation, processes = self.current_gradient_accumulation_steps, self.accelerator.num_processes
+        chunks = self.args.steps_per_generation
+        return aggregate_like("dapo", term, mask[rows], inputs["skill_items"], accumulation, chunks, processes)
 
     def _aggregate(self, term: Tensor, mask: Tensor, inputs: dict[str, Any]) -> Tensor:
         items = inputs["opd_items"] if self.args.opd_norm == "own_mask" else inputs["num_items_in_batch"]

@@ -133,6 +133,8 @@ class SEEDTrainer(SEEDSteps):
         self.player = EpisodePlayer(make_env, env_id, self.profile, args.max_concurrent_episodes, args.env_backend)
         self.generator = torch.Generator(device=self.accelerator.device)
         self.sampler = self._make_sampler()
+        if args.skill_reward_coef and self._is_vlm:
+            raise ValueError("skill_reward_coef is for text models: requests with images are not scored")
         if args.writes_skills:
             get_analyzer(args.skill_analyzer, self.profile.style)  # a wrong name is known now, not after a round
         self.skill_source = parse_skill_source(args.skill_source)
@@ -189,7 +191,10 @@ class SEEDTrainer(SEEDSteps):
         measures.log_distillation(self, scores, gates, opd, inputs)
         if schedules.compares_gradients(self.args, self.round_index):
             log_gradients(self, loss, self.args.opd_coef * opd)
-        return loss + self.args.opd_coef * opd
+        loss = loss + self.args.opd_coef * opd
+        if "skill_answer_ids" in inputs:
+            loss = loss + self.args.skill_reward_coef * self._skill_loss(inputs)
+        return loss
 
     # ----------------------------------------------------------------------------------------------------- TRL's hooks
 

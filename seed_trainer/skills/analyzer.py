@@ -63,7 +63,7 @@ class SkillWriter:
         skills = [HindsightSkill(reason="not_written") for _ in trajectories]
         for index, prompt, answer in zip(asked, prompts, answers, strict=True):
             skills[index] = self.read(answer.ids)
-            skills[index].prompt_tokens = len(prompt)
+            skills[index].prompt_ids, skills[index].answer_ids = prompt, answer.ids
         return skills
 
     def read(self, ids: TokenIds) -> HindsightSkill:

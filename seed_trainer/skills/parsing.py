@@ -49,7 +49,8 @@ class HindsightSkill:
         text: The skill; empty when there is none.
         reason: Empty when valid, else a key of :data:`REASONS`.
         tokens: Length of the analyzer's answer in tokens, 0 if it was not written by a model.
-        prompt_tokens: Length of the request in tokens.
+        prompt_ids: The request a model was given.
+        answer_ids: What it answered.
         step_skills: Optional skills of single steps, keyed by 0-based step.
         summary: What happened, where the answer says so; a training target of stage 1 and nothing else.
         origin: Where it comes from: ``own`` or the name of a control, with details.
@@ -58,7 +59,8 @@ class HindsightSkill:
     text: str = ""
     reason: str = ""
     tokens: int = 0
-    prompt_tokens: int = 0
+    prompt_ids: list[int] = field(default_factory=list)
+    answer_ids: list[int] = field(default_factory=list)
     step_skills: dict[int, str] = field(default_factory=dict)
     origin: str = "own"
     summary: str = ""
