@@ -7,7 +7,6 @@ the place of the file's method altogether; what the file itself sets stays.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NoReturn
 
+from seed_envs.errors import close_matches
 from seed_trainer.cli import UserError
 from seed_trainer.options import source_of
 from seed_trainer.presets import METHODS, RECIPES, lookup
@@ -53,8 +53,7 @@ def load_config(name: str) -> dict[str, Any]:
     path = Path(name)
     if path.suffix not in (".yaml", ".yml") and not path.exists():
         if name not in config_names():
-            close = difflib.get_close_matches(name, config_names(), n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
+            hint = close_matches(name, config_names(), limit=1)
             raise UserError(f"--config {name!r} is neither a file nor one of {config_names()}.{hint}")
         text = (resources.files("seed_trainer") / "configs" / f"{name}.yaml").read_text(encoding="utf-8")
     else:
@@ -102,9 +101,7 @@ def _bare_resume(arguments: list[str]) -> None:
 def _check_known(values: Mapping[str, Any], known: Sequence[str], where: str) -> None:
     for key in values:
         if key not in known:
-            close = difflib.get_close_matches(key, known, n=2)
-            hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-            raise UserError(f"unknown field {key!r} in {where}.{hint}")
+            raise UserError(f"unknown field {key!r} in {where}.{close_matches(key, known, limit=2)}")
 
 
 def _flags_given(arguments: Sequence[str]) -> list[str]:
@@ -116,6 +113,7 @@ def resolve(
     parts: Sequence[Any],
     description: str = "",
     recipes: Mapping[str, Mapping[str, Any]] = RECIPES,
+    prog: str = "seed-train",
 ) -> Resolved:
     """Parse a command line into dataclasses.
 
@@ -124,6 +122,7 @@ def resolve(
         parts: Dataclasses whose fields are the known fields. With a field ``recipe`` or ``method`` presets apply.
         description: For ``--help``.
         recipes: What ``recipe`` may name.
+        prog: Program and command, for ``--help``.
 
     Raises:
         UserError: For unknown fields, methods, recipes or values.
@@ -148,11 +147,11 @@ def resolve(
         def error(self, message: str) -> NoReturn:
             raise UserError(message)
 
-    parser = Parser(list(parts), description=description, allow_abbrev=False)
+    parser = Parser(list(parts), prog=prog, description=description, allow_abbrev=False)
     options = parser._option_string_actions
     flags = [name.removeprefix("--") for name in options if name.startswith("--") and "-" not in name[2:]]
     given = _flags_given(arguments)
-    _check_known(dict.fromkeys(given), flags, "the flags")
+    _check_known(dict.fromkeys(given), [*flags, "config"], "the flags")
     for action in parser._actions:
         if action.dest in defaults:
             if defaults[action.dest] is None and action.default is not None:

@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     from seed_trainer.tasks import spread
 
     parts = [SEEDScriptArguments, SEEDConfig, ModelConfig, AlignArguments]
-    resolved = resolve(argv, parts, "Measure value alignment.")
+    resolved = resolve(argv, parts, "Measure value alignment.", prog="seed-train align")
     align = resolved.parts.pop()
     script, args, _ = resolved.parts
     if not args.output_dir or args.output_dir == "trainer_output":

@@ -53,7 +53,9 @@ class DataArguments(EnvArguments):
 
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
-    args = resolve(argv, [DataArguments], "Collect episodes and hindsight skills.", DATA_RECIPES).parts[0]
+    args = resolve(
+        argv, [DataArguments], "Collect episodes and hindsight skills.", DATA_RECIPES, "seed-train data"
+    ).parts[0]
     if not args.output_dir:
         raise UserError("set output_dir: --output_dir data/NAME")
     from seed_trainer.skills.prompts import get_analyzer

@@ -26,7 +26,7 @@ class InspectArguments(EnvArguments):
 
 def main(argv: Sequence[str]) -> int:
     """Run the command: the oracle plays one episode, whose texts are printed."""
-    args = resolve(argv, [InspectArguments], "Show the texts of a configuration.").parts[0]
+    args = resolve(argv, [InspectArguments], "Show the texts of a configuration.", prog="seed-train inspect").parts[0]
     for title, text in sections(args):
         print(f"===== {title}\n{text}\n")
     return 0

@@ -31,7 +31,8 @@ def main(argv: Sequence[str]) -> int:
     from seed_trainer.sft import SEEDSFTConfig, build_sft_trainer, split_by_length
     from seed_trainer.stage1.dataset import SFT_FILE, read_examples
 
-    script, args, model_args = resolve(argv, [SFTArguments, SEEDSFTConfig, ModelConfig], "Stage 1.", SFT_RECIPES).parts
+    known = [SFTArguments, SEEDSFTConfig, ModelConfig]
+    script, args, model_args = resolve(argv, known, "Stage 1.", SFT_RECIPES, "seed-train sft").parts
     if not args.output_dir or args.output_dir == "trainer_output":
         raise UserError("set output_dir: --output_dir runs/NAME")
     if not script.data:
