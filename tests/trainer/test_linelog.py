@@ -1,0 +1,61 @@
+"""Line files of runs: what a fresh and a resumed run keep, also of a file that an interruption left torn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from seed_trainer.linelog import LineLog, end_torn_line, read_records
+
+
+def steps(path: Path) -> list[int]:
+    return [json.loads(line)["step"] for line in path.read_text().splitlines()]
+
+
+def test_a_fresh_run_replaces_and_a_resumed_run_keeps_what_it_has_seen(tmp_path: Path) -> None:
+    path = tmp_path / "run" / "metrics.jsonl"
+    for _ in range(2):
+        log = LineLog(path)
+        for step in (1, 2, 3):
+            log.append(step, {"loss": 0.5})
+        assert steps(path) == [1, 2, 3]
+    resumed = LineLog(path)
+    resumed.begin(2)
+    assert steps(path) == [1, 2]
+    resumed.append(3, {"loss": 0.4})
+    assert steps(path) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("torn", ['{"step": 3, "lo', "{", '[3]\n{"loss": 1}', "\udcff"])
+def test_a_torn_line_does_not_stop_a_run_from_resuming(tmp_path: Path, torn: str) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b'{"step": 1}\n{"step": 2}\n' + torn.encode(errors="surrogateescape"))
+    log = LineLog(path)
+    log.begin(2)
+    log.append(3, {})
+    assert steps(path) == [1, 2, 3]
+
+
+def test_what_was_written_before_training_begins_stays(tmp_path: Path) -> None:
+    """An evaluation before the first step belongs to the run."""
+    log = LineLog(tmp_path / "evaluations.jsonl")
+    log.append(0, {})
+    log.begin(0)
+    log.append(2, {})
+    assert steps(log.path) == [0, 2]
+
+
+def test_records_of_a_damaged_file(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    assert list(read_records(path)) == []
+    end_torn_line(path)
+    assert not path.exists()
+    path.write_bytes(b'{"a": 1}\n\n{"b": \xff\n7\n{"c": 3}\n{"d"')
+    broken: list[int] = []
+    assert list(read_records(path, broken.append)) == [{"a": 1}, {"c": 3}]
+    assert broken == [3, 4, 6]
+    for _ in range(2):
+        end_torn_line(path)
+    assert path.read_bytes().endswith(b'{"d"\n')
