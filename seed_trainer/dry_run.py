@@ -82,9 +82,9 @@ def arithmetic(args: SEEDConfig, training_tasks: int) -> list[tuple[str, str]]:
     return [
         ("processes", str(world)),
         ("episodes per round", f"{tasks} tasks x {args.num_generations} = {episodes}"),
-        ("mini-batches per round", f"{args.steps_per_generation} x {args.num_iterations} epoch(s)"),
-        ("micro-batches per optimiser step", str(args.gradient_accumulation_steps)),
-        ("optimiser steps per round", f"{args.steps_per_round:g}"),
+        ("micro-batches per round", f"{args.steps_per_generation} x {args.num_iterations} epoch(s)"),
+        ("micro-batches per mini-batch", str(args.gradient_accumulation_steps)),
+        ("mini-batches (optimiser steps) per round", f"{args.steps_per_round:g}"),
         ("rounds", f"{rounds:g}" if rounds else "by num_train_epochs"),
         ("optimiser steps", str(args.max_steps) if args.max_steps > 0 else "by num_train_epochs"),
         (
