@@ -257,6 +257,7 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
         task_id = chosen["task_id"] if "task_id" in chosen else self._choose_task(chosen)
         if not isinstance(task_id, str):
             raise UnknownTask(f"a task id is a str; got {type(task_id).__name__}: {task_id!r}")
+        self._running = False  # a task that cannot start leaves nothing to step
         observation = self._begin(task_id, chosen)
         self.task_id = task_id
         self._running = True

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from string import Formatter
 from typing import Any, Literal, NamedTuple
 
 from seed_envs.chat import defuse
@@ -71,6 +72,8 @@ class PromptTemplate:
     hidden_actions: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        for name, known in _TEMPLATE_FIELDS.items():
+            _check_fields(f"the template's {name!r}", getattr(self, name), known)
         if self.first.count("{skill}") != 1:
             raise ValueError("a template's first prompt has exactly one {skill} slot")
         if self.turn.count("{skill}") > 1:
@@ -113,6 +116,37 @@ class PromptTemplate:
         return self.admissible_separator.join(self.admissible_item.format(action=defuse(action)) for action in shown)
 
 
+_TURN_FIELDS = (
+    *("goal", "observation", "history", "history_length", "admissible", "skill"),
+    *("step", "next_step", "max_steps"),
+)
+_TEMPLATE_FIELDS: dict[str, tuple[str, ...]] = {
+    "first": _TURN_FIELDS,
+    "turn": _TURN_FIELDS,
+    "skill_block": ("skill",),
+    "history_item": ("observation", "action", "number"),
+    "admissible_item": ("action",),
+}
+
+
+def _check_fields(what: str, text: str, known: Sequence[str]) -> None:
+    """Raises ValueError unless a format string uses known fields only, and those as they are."""
+    try:
+        used = [field for _, field, _, _ in Formatter().parse(text) if field is not None]
+    except ValueError as error:
+        raise ValueError(f"{what} is no format string ({error}); a brace of its own is written twice") from error
+    for field_name in used:
+        if field_name not in known:
+            raise ValueError(
+                f"{what} uses the field {field_name!r}; there are {list(known)}.{close_matches(field_name, known)}"
+            )
+
+
+def _check_choice(what: str, value: object, known: Collection[str]) -> None:
+    if value not in known:
+        raise ValueError(f"{what}={value!r}; expected one of {list(known)}.{close_matches(value, known)}")
+
+
 class ParsedAction(NamedTuple):
     """A reply, read: what goes to the environment, whether it counts as valid, and why not."""
 
@@ -149,6 +183,11 @@ class ActionFormat:
     json_key: str = "action"
     max_length: int = 100_000
     reply: str = "{action}"
+
+    def __post_init__(self) -> None:
+        _check_choice("kind", self.kind, _READERS)
+        _check_choice("which", self.which, ("first", "last"))
+        _check_fields("the format's 'reply'", self.reply, ("action", "thought"))
 
     def parse(self, reply: str) -> ParsedAction:
         """Read a reply; never raises."""
@@ -252,6 +291,9 @@ class Profile:
     invalid_penalty: float = 0.0
     env_kwargs: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
+
+    def __post_init__(self) -> None:
+        _check_choice("style", self.style, ("window", "growing"))
 
     @classmethod
     def of(cls, value: object) -> Profile:

@@ -60,6 +60,9 @@ class ProcessSlot:
         except (EOFError, BrokenPipeError, ConnectionResetError) as error:
             code = self._stop()
             raise WorkerDied(f"the environment's process ended during {method} (exit code {code})") from error
+        except (KeyboardInterrupt, SystemExit):
+            self._stop()  # its answer must not be taken for that to a later request
+            raise
         if not answered:
             self._stop()
             raise WorkerTimeout(f"{method} took longer than {self._timeout} s; the environment's process was ended")

@@ -100,3 +100,12 @@ def test_lazy_actions_compute_once_when_read_and_travel_as_a_tuple():
     assert copy.deepcopy(lazy) == ("b", "a")
     assert lazy == LazyActions(lambda: ["b", "a"])
     assert lazy != ("a", "b")
+
+
+def test_after_a_task_that_cannot_start_there_is_nothing_to_step():
+    env = Corridor()
+    env.reset(options={"task_id": "length-2"})
+    with pytest.raises(UnknownTask):
+        env.reset(options={"task_id": "length-99"})
+    with pytest.raises(EpisodeEnded):
+        env.step("right")

@@ -17,6 +17,7 @@ from seed_envs.errors import BaselineUnavailable
 from seed_envs.rollout import Reply, rollout
 from seed_envs.tasks import TaskSpec
 from seed_envs.vector import EnvPool
+from seed_envs.workers import ProcessSlot
 from seed_envs.wrappers import HistoryWindow, ParseAction, Prompt
 
 
@@ -114,3 +115,23 @@ def _runs(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def test_an_interrupted_request_leaves_no_answer_behind_for_the_next():
+    slot = ProcessSlot(Corridor, None)
+    slot.send("reset", TaskSpec(task_id="length-2"))
+    connection, first = slot._connection, slot._process
+
+    class Interrupted:
+        def __getattr__(self, name):
+            return getattr(connection, name)
+
+        def poll(self, timeout):
+            raise KeyboardInterrupt
+
+    slot._connection = Interrupted()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        slot.send("step", "right")
+    assert first is not None and not first.is_alive()
+    assert slot.send("reset", TaskSpec(task_id="length-3")).info["task_id"] == "length-3"
+    slot.close()

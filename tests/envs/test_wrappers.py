@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import seed_envs
 from seed_envs.chat import build_messages, defuse, user_message
 from seed_envs.errors import EpisodeEnded, UnknownEnvironment, UnknownProfile
-from seed_envs.profiles import ActionFormat, PromptTemplate, TurnContext
+from seed_envs.profiles import ActionFormat, Profile, PromptTemplate, TurnContext
 from seed_envs.wrappers import HistoryWindow, InvalidActionPenalty, ParseAction, Prompt, RewardScale
 
 
@@ -140,6 +140,25 @@ def test_a_skill_fills_its_slot_and_removing_it_restores_the_prompt():
 def test_a_template_needs_exactly_one_skill_slot():
     with pytest.raises(ValueError, match="skill"):
         PromptTemplate(first="{goal}", turn="{observation}")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: PromptTemplate(first="{skill} {gaol}", turn=""), "'first' uses the field 'gaol'.*'goal'"),
+        (lambda: PromptTemplate(first="{skill}", turn="{goal.__class__}"), "'turn' uses the field 'goal.__class__'"),
+        (lambda: PromptTemplate(first="{skill} }", turn=""), "'first' is no format string"),
+        (lambda: PromptTemplate(first="{skill}", turn="", history_item="{actoin}"), "Did you mean 'action'"),
+        (lambda: PromptTemplate(first="{skill}", turn="", skill_block="{}"), "skill_block"),
+        (lambda: ActionFormat(kind="xml"), "kind='xml'"),  # type: ignore[arg-type]
+        (lambda: ActionFormat(which="frist"), "Did you mean 'first'"),  # type: ignore[arg-type]
+        (lambda: ActionFormat(reply='{"action": "{action}"}'), "'reply'"),
+        (lambda: Profile("p", TEMPLATE, style="windows"), "Did you mean 'window'"),  # type: ignore[arg-type]
+    ],
+)
+def test_profiles_that_could_not_be_rendered_are_refused_when_made(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
 
 
 def test_braces_in_game_text_are_not_expanded():
