@@ -6,12 +6,13 @@ in :mod:`seed_trainer.config`.
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
+
+from seed_envs.errors import close_matches
 
 SKILL_SOURCES = (
     "own",
@@ -73,9 +74,8 @@ def parse_skill_source(text: str) -> SkillSource:
     match = re.fullmatch(r"([a-z_]+)(?:\((\d+|inf)\))?", text.strip())
     name = match.group(1) if match else text
     if match is None or name not in SKILL_SOURCES:
-        close = difflib.get_close_matches(name, SKILL_SOURCES, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"unknown skill_source {text!r}, expected one of {list(SKILL_SOURCES)}{hint}")
+        hint = close_matches(name, SKILL_SOURCES, limit=1)
+        raise ValueError(f"unknown skill_source {text!r}, expected one of {list(SKILL_SOURCES)}.{hint}")
     age = match.group(2)
     if (name in _WITH_AGE) != (age is not None):
         shape = f"{name}(k) with a number of rounds k or inf" if name in _WITH_AGE else f"{name} without a number"
@@ -204,9 +204,8 @@ class SEEDOptions:
             choices = _choices(str(item.type))
             value = getattr(self, item.name)
             if choices and value not in choices:
-                close = difflib.get_close_matches(str(value), choices, n=1)
-                hint = f"; did you mean {close[0]!r}?" if close else ""
-                raise ValueError(f"{item.name}={value!r} is unknown, expected one of {choices}{hint}")
+                hint = close_matches(value, choices, limit=1)
+                raise ValueError(f"{item.name}={value!r} is unknown, expected one of {choices}.{hint}")
         source = parse_skill_source(self.skill_source)
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)

@@ -6,10 +6,11 @@ A *method* (``--method NAME``) sets the fields that define it and leaves all oth
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from seed_envs.errors import close_matches
 
 
 @dataclass(frozen=True)
@@ -272,7 +273,6 @@ def lookup(table: Mapping[str, Any], name: str, flag: str) -> Any:
         ValueError: Naming the flag, what is known and a close match.
     """
     if name not in table:
-        close = difflib.get_close_matches(name, table, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"--{flag} {name!r} is unknown, expected one of {sorted(table)}{hint}")
+        hint = close_matches(name, table, limit=1)
+        raise ValueError(f"--{flag} {name!r} is unknown, expected one of {sorted(table)}.{hint}")
     return table[name]

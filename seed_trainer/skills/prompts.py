@@ -7,7 +7,6 @@ rewards are shown, only the outcome. Nothing here knows a tokenizer.
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from itertools import chain
 from typing import Any, Literal
 
 from seed_envs.chat import defuse
+from seed_envs.errors import close_matches
 from seed_envs.trajectory import Step, Trajectory
 from seed_trainer.skills.parsing import SKILL_FIELD, HindsightSkill, parse_json_skill, parse_plain_skill
 
@@ -129,9 +129,8 @@ def get_analyzer(name: str, style: str) -> Analyzer:
     if name == "auto":
         name = "turn" if style == "growing" else "json"
     if name not in ANALYZERS:
-        close = difflib.get_close_matches(name, ANALYZERS, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"unknown skill_analyzer {name!r}, expected auto or one of {sorted(ANALYZERS)}{hint}")
+        hint = close_matches(name, ANALYZERS, limit=1)
+        raise ValueError(f"unknown skill_analyzer {name!r}, expected auto or one of {sorted(ANALYZERS)}.{hint}")
     analyzer = ANALYZERS[name]
     if analyzer.style == "turn" and style != "growing":
         raise ValueError(f"skill_analyzer='turn' needs a profile of style 'growing', this profile is {style!r}")

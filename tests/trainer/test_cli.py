@@ -91,7 +91,7 @@ def test_evaluation_only_method(model: str, tmp_path: Path, capsys: pytest.Captu
         (["--model_name_or_path", "builtin/none"], "is not shipped"),
         (["--model_name_or_path", "/no/such/model"], "'/no/such/model' is not a folder"),
         (["--model_name_or_path", "nobody/nothing"], "'nobody/nothing' cannot be loaded"),
-        (["--skill_analyzer", "jsn"], "did you mean 'json'"),
+        (["--skill_analyzer", "jsn"], "Did you mean 'json'"),
         (["--eval_split="], "set eval_split or eval_manifest"),
         (["--eval_split=", "--eval_rounds", "0", "--method", "vanilla"], "set eval_split or eval_manifest"),
         (["--resume_from_checkpoint"], "no checkpoint to resume from"),

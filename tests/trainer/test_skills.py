@@ -140,7 +140,7 @@ def test_training_answer_is_read_back_by_its_own_analyzer(name: str) -> None:
 
 def test_analyzer_choice_follows_the_profile_and_bad_names_are_explained() -> None:
     assert get_analyzer("auto", "growing").name == "turn" and get_analyzer("auto", "window").name == "json"
-    with pytest.raises(ValueError, match="did you mean 'json_steps'"):
+    with pytest.raises(ValueError, match="Did you mean 'json_steps'"):
         get_analyzer("json_step", "window")
     with pytest.raises(ValueError, match="needs a profile of style 'growing'"):
         get_analyzer("turn", "window")
@@ -229,7 +229,7 @@ def test_library_file_round_trip_and_errors(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ovn", "did you mean 'own'"),
+        ("ovn", "Did you mean 'own'"),
         ("stale", "should read stale\\(k\\)"),
         ("own(3)", "without a number"),
         ("stale(x)", "unknown skill_source"),
