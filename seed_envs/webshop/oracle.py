@@ -75,9 +75,8 @@ def option_key(shop: Shop, state: State, name: str, value: str) -> str | None:
     """The click argument that sets an option, or None if no click sets it."""
     for key, click in shop.clicks(state).items():
         if click.kind is NodeKind.OPTION and click.target == value and click.group == name:
-            original = shop.rules.parser == "original"
-            unreachable = "\n" in key or (original and ("[" in key or key in _RESERVED))
-            return None if unreachable else key
+            strict = shop.rules.parser == "original"
+            return None if strict and ("[" in key or "\n" in key or key in _RESERVED) else key
     return None
 
 

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from webshop_catalogues import ROWS, open_small_shop
 
 pytest.importorskip("flask", reason="the site needs Flask: pip install 'seed-envs[webshop]'")
 
 from seed_envs.webshop import writers
+from seed_envs.webshop.actions import parse_tolerant
 from seed_envs.webshop.modes import resolve_rules
 from seed_envs.webshop.oracle import oracle_action
 from seed_envs.webshop.shop import Shop
@@ -116,6 +118,22 @@ def test_hostile_texts_arrive_as_text(visitor: Visitor) -> None:
             title = re.findall(r"<title>(.*?)</title>", html)
             assert title and title[0].startswith("WebShop: ")
     assert "&lt;script&gt;" in seen
+
+
+def test_option_values_with_line_breaks_can_be_pressed() -> None:
+    value = "two\nlines\rhere"
+    row = {**ROWS[0], "customization_options": {"Kind": [{"value": value}, {"value": "one"}]}}
+    shop = open_small_shop("fixed", rows=[row])
+    visitor = Visitor(shop)
+    goal = next(goal for goal in shop.goals if goal.options == (("kind", value),))
+    visitor.start(goal.task_id)
+    for kind, pressed in (("search", "orlo"), ("click", "za00000001"), ("click", "two\r\nlines\r\nhere")):
+        assert visitor.act(kind, pressed) == 303
+    assert visitor.session.state.options == (("kind", value),)
+    assert page_text(visitor.html()) == writers.text(shop.page(visitor.session.state, goal))
+    action = oracle_action(shop, visitor.session.state._replace(options=()), goal)
+    command = parse_tolerant(action, lambda: shop.clicks(visitor.session.state))
+    assert (command.kind, command.argument) == ("click", value)
 
 
 def test_headers(visitor: Visitor) -> None:

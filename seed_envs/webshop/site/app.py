@@ -7,7 +7,7 @@ import json
 import random
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,6 +104,14 @@ def option_groups(nodes: Sequence[Node]) -> list[tuple[Node | None, list[Node]]]
                 groups.append((None, []))
             groups[-1][1].append(node)
     return groups
+
+
+def _pressed(value: str, keys: Iterable[str]) -> str:
+    """The button a form names; browsers send every line break in it as CR LF."""
+    if "\n" not in value:
+        return value
+    lines = value.splitlines()
+    return next((key for key in keys if key.splitlines() == lines), value)
 
 
 def _exact(text: str) -> Any:
@@ -222,6 +230,8 @@ class _Site:
             if not value:
                 return "Type what you are looking for."
             value = value.lower()
+        else:
+            value = _pressed(value, self.shop.clicks(session.state))
         state, reason = self.shop.apply(session.state, Command(kind, value), session.goal)
         if not reason:
             session.state = state
