@@ -235,7 +235,7 @@ class SEEDSteps(GRPOTrainer):
 
     def _divergence(self, model: Any, inputs: dict[str, Any]) -> Tensor:
         """Return the full-vocabulary divergence per token; costs a second student forward with logits."""
-        with torch.no_grad(), self.teacher_weights.lent(self._unwrapped):
+        with self.clock("teacher"), torch.no_grad(), self.teacher_weights.lent(self._unwrapped):
             teacher = completion_logits(model, teacher_inputs(inputs, self._image_pad_token_id), self.temperature)
         student = completion_logits(model, student_inputs(inputs), self.temperature)
         return losses.jsd_BT(student, teacher, self.args.opd_jsd_mix, self.args.opd_top_k or None)

@@ -61,7 +61,7 @@ def sections(args: InspectArguments) -> list[tuple[str, str]]:
     finally:
         player.close()
     if episode.error is not None:
-        raise UserError(f"the episode could not be played: {episode.error.message}")
+        raise UserError(f"the oracle's episode ended: {episode.error.message}; try another --seed or --task_id")
     if not 0 <= args.turn < episode.num_steps:
         raise UserError(f"turn={args.turn}, but the oracle's episode has {episode.num_steps} turns (0-based)")
     skill = args.skill or load_attribute(find_row(args.env_id).annotator)(episode)

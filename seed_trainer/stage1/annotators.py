@@ -59,7 +59,17 @@ class RuleAnnotator:
 
     def annotate(self, episodes: Sequence[Trajectory]) -> list[Annotation]:
         """Return one annotation per episode."""
-        return [Annotation(_checked(self._annotate(episode), self.min_words), self.name) for episode in episodes]
+        return [Annotation(self._skill(episode), self.name) for episode in episodes]
+
+    def _skill(self, episode: Trajectory) -> HindsightSkill:
+        if not analysable(episode):
+            return HindsightSkill(reason="not_written")
+        return _checked(self._annotate(episode), self.min_words)
+
+
+def analysable(episode: Trajectory) -> bool:
+    """Return whether an episode can teach anything: it has a turn, and no fault of the machinery ended it."""
+    return bool(episode.steps) and episode.stop_reason.scored
 
 
 def _checked(text: str, min_words: int = MIN_WORDS) -> HindsightSkill:
@@ -122,6 +132,8 @@ class EndpointAnnotator:
         return sum(answer.prompt_tokens for answer in answers), sum(answer.completion_tokens for answer in answers)
 
     def _one(self, number: int, episode: Trajectory) -> HindsightSkill:
+        if not analysable(episode):
+            return HindsightSkill(reason="not_written")
         messages = document_messages(episode, self.analyzer, outcome_of(episode))
         skill, answer = self._ask(number, 0, messages)
         if skill.valid:

@@ -13,10 +13,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from seed_envs.errors import SeedEnvsError
 from seed_envs.profiles import Profile
 from seed_envs.rollout import Policy, Reply, Request
 from seed_envs.tasks import TaskSpec
-from seed_envs.trajectory import Trajectory
+from seed_envs.trajectory import EpisodeError, Trajectory
 from seed_trainer.cli import UserError
 from seed_trainer.linelog import end_torn_line, read_records
 from seed_trainer.play import EpisodePlayer
@@ -26,12 +27,16 @@ COLLECTION_FILE = "collection.json"
 
 
 def oracle_policy(profile: Profile) -> Policy:
-    """Return the policy that plays the environment's oracle."""
+    """Return the policy that plays the environment's oracle; where it knows no action, that episode ends as a fault."""
 
-    def policy(requests: Sequence[Request]) -> list[Reply]:
-        return [Reply(profile.action_format.format(str(request.call("oracle_action")))) for request in requests]
+    def reply(request: Request) -> Reply:
+        try:
+            action = str(request.call("oracle_action"))
+        except SeedEnvsError as error:
+            return Reply(error=EpisodeError(type(error).__name__, str(error)))
+        return Reply(profile.action_format.format(action))
 
-    return policy
+    return lambda requests: [reply(request) for request in requests]
 
 
 def random_policy(profile: Profile, seed: int) -> Policy:

@@ -26,7 +26,7 @@ def examples(
 ) -> Iterator[dict[str, Any]]:
     """Yield one record per accepted skill: ``prompt`` and ``completion`` messages, and where they come from."""
     for number, (episode, annotation) in enumerate(zip(episodes, annotations, strict=True)):
-        if annotation is None or not annotation.skill.valid or not episode.steps:
+        if annotation is None or not annotation.skill.valid:
             continue
         outcome = outcome_of(episode)
         answer = training_answer(analyzer, annotation.skill, annotation.skill.summary or plain_summary(episode))

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from word_world import GROWING, WORDS, make_word_env, word_tokenizer
+from word_world import GROWING, WORDS, WordEnv, make_word_env, word_tokenizer
 
+from seed_envs.errors import OracleUnavailable
 from seed_envs.rollout import Reply, Request
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import Step, StopReason, Trajectory
@@ -410,6 +411,27 @@ def test_summary_and_step_skills_of_an_annotator_reach_the_training_answer() -> 
     assert target["episode_summary"] == (
         "The attempt did not solve its task (max_steps) in 1 turn, none of them invalid."
     )
+
+
+def test_an_oracle_that_knows_no_action_ends_its_own_episode_alone(server: Server, tmp_path: Path) -> None:
+    player = EpisodePlayer(make_word_env, "words", GROWING)
+
+    class Lost(WordEnv):
+        def oracle_action(self) -> str:
+            if self.word == "blue":
+                raise OracleUnavailable("nothing is known about blue")
+            return self.word
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WordEnv, "oracle_action", Lost.oracle_action)
+        episodes = player.play([TaskSpec(word) for word in WORDS], collect.oracle_policy(GROWING))
+    assert [item.success for item in episodes] == [True, True, False, True]
+    assert episodes[2].error is not None and "nothing is known about blue" in episodes[2].error.message
+    server.script = [reply(200, completion(SKILL))]
+    client, _ = endpoint(server)
+    found, failures = annotators.EndpointAnnotator(client, tmp_path, 2).annotate(episodes)
+    assert not failures and len(server.bodies) == 3, "an episode without an outcome is not paid for"
+    assert annotators.acceptance(found) == {"accepted": 0.75, "not_written": 0.25}
 
 
 def test_a_folder_holds_one_collection(tmp_path: Path) -> None:
