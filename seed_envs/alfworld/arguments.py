@@ -12,6 +12,7 @@ from typing import Any, Final
 from seed_envs.alfworld.game import Game
 from seed_envs.alfworld.goals import KIND_OF_TYPE
 from seed_envs.alfworld.tasks import belongs, scene_of
+from seed_envs.arguments import check_choice
 from seed_envs.errors import UnknownOption, close_matches
 
 CHOICES: Final[dict[str, tuple[object, ...]]] = {
@@ -34,8 +35,7 @@ def check_choices(**chosen: object) -> None:
         UnknownOption: for a value that is not in the set.
     """
     for name, value in chosen.items():
-        if value not in CHOICES[name]:
-            raise UnknownOption(f"{name}={value!r}; expected one of {list(CHOICES[name])}.")
+        check_choice(name, value, CHOICES[name])
 
 
 def check_task_type(value: object) -> str:

@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from seed_envs.arguments import check_choice
 from seed_envs.base import MAX_ACTION_LENGTH, Outcome, SeedEnv, TaskStatus
 from seed_envs.errors import (
     InvalidState,
     OracleUnavailable,
     RetrievalError,
-    UnknownOption,
-    close_matches,
 )
 from seed_envs.search_qa.baseline import random_reply, rule_reply
 from seed_envs.search_qa.collection import open_collection
@@ -148,8 +147,9 @@ class SearchQAEnv(SeedEnv[str]):
     ) -> None:
         super().__init__(split=split, render_mode=render_mode)
         self.dialect = find_dialect(protocol)
-        self.mode = _one_of("mode", mode, MODES)
-        self.on_error = _one_of("on_error", on_error, ON_ERROR)
+        check_choice("mode", mode, MODES)
+        check_choice("on_error", on_error, ON_ERROR)
+        self.mode, self.on_error = mode, on_error
         self.reward = check_reward(reward)
         self.topk = check_k(topk)
         self.max_turns = self.dialect.max_turns if max_turns is None else max_turns
@@ -391,9 +391,3 @@ class SearchQAEnv(SeedEnv[str]):
     def close(self) -> None:
         """Leaves the shared retriever open for other environments of the process."""
         self._retriever = None
-
-
-def _one_of(argument: str, value: str, known: Sequence[str]) -> str:
-    if value not in known:
-        raise UnknownOption(f"{argument}={value!r}; expected one of {list(known)}.{close_matches(value, known)}")
-    return value

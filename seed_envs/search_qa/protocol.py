@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from seed_envs.errors import UnknownOption, close_matches
+from seed_envs.arguments import check_choice
 from seed_envs.search_qa.retrievers.base import Hit
 
 Kind = Literal["search", "answer", "invalid"]
@@ -191,8 +191,7 @@ def find_dialect(name: str) -> Dialect:
     Raises:
         UnknownOption: With the names there are.
     """
-    if name not in DIALECTS:
-        raise UnknownOption(f"protocol={name!r}; expected one of {sorted(DIALECTS)}.{close_matches(name, DIALECTS)}")
+    check_choice("protocol", name, DIALECTS)
     return DIALECTS[name]
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from seed_envs.errors import UnknownOption, close_matches
+from seed_envs.arguments import check_choice
 from seed_envs.search_qa.answers import NO_SCORES, AnswerScores, score_answer
 
 REWARDS = ("em", "sub_em", "f1", "format")
@@ -35,8 +35,7 @@ class Verdict(NamedTuple):
 
 def check_reward(name: str) -> str:
     """Returns the name of a known reward; raises UnknownOption otherwise."""
-    if name not in REWARDS:
-        raise UnknownOption(f"reward={name!r}; expected one of {list(REWARDS)}.{close_matches(name, REWARDS)}")
+    check_choice("reward", name, REWARDS)
     return name
 
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from seed_envs.arguments import check_choice
 from seed_envs.base import MAX_ACTION_LENGTH, Outcome
 from seed_envs.errors import require
 from seed_envs.webshop.actions import Command
-from seed_envs.webshop.arguments import check_choice
 from seed_envs.webshop.chromium import Chromium
 from seed_envs.webshop.env import EpisodeState, WebShopEnv
 from seed_envs.webshop.goals import Goal

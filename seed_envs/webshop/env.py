@@ -10,10 +10,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from seed_envs.arguments import check_choice, whole_number
 from seed_envs.base import MAX_ACTION_LENGTH, LazyActions, Outcome, SeedEnv, TaskStatus
 from seed_envs.errors import InvalidState, NoTaskMatches, UnknownTask
 from seed_envs.webshop.actions import PARSERS
-from seed_envs.webshop.arguments import check_choice, whole_number
 from seed_envs.webshop.goals import Goal
 from seed_envs.webshop.modes import resolve_rules
 from seed_envs.webshop.oracle import instruction_search, oracle_action, rule_action

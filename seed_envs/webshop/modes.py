@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+from seed_envs.arguments import check_choice
 from seed_envs.errors import UnknownOption, close_matches
-from seed_envs.webshop.arguments import check_choice
 
 
 @dataclass(frozen=True)

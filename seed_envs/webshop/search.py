@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from seed_envs.webshop.arguments import check_choice
+from seed_envs.arguments import check_choice
 from seed_envs.webshop.catalogue import Product
 
 HITS = 50

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from seed_envs.arguments import check_choice
 from seed_envs.data import data_dir
-from seed_envs.webshop.arguments import check_choice
 from seed_envs.webshop.catalogue import load_products
 from seed_envs.webshop.files import RawCatalogue, read_catalogue
 from seed_envs.webshop.goals import build_goals

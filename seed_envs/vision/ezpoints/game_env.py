@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
+from seed_envs.arguments import check_choice
 from seed_envs.base import LazyActions, Outcome, SeedEnv, TaskStatus
-from seed_envs.errors import InvalidState, OracleUnavailable, UnknownOption, close_matches
+from seed_envs.errors import InvalidState, OracleUnavailable
 from seed_envs.spaces import UnicodeText
 from seed_envs.vision.ezpoints import oracle
 from seed_envs.vision.ezpoints.hands import Card, Hand
@@ -64,9 +65,7 @@ class CardGameEnv(SeedEnv[Observation]):
             ("parsing", parsing, PARSINGS),
             ("size", size, SIZES),
         ):
-            if value not in known:
-                matches = close_matches(value, map(str, known))
-                raise UnknownOption(f"{label}={value!r}; expected one of {list(known)}.{matches}")
+            check_choice(label, value, known)
         super().__init__(split=split, render_mode=render_mode)
         self.puzzle, self.source = puzzle, HandSource(puzzle, hands)
         self._rules, self._size = RULE_SETS[rules], size

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from seed_envs.arguments import check_choice
 from seed_envs.errors import NoTaskMatches, UnboundedSplit, UnknownOption, UnknownSplit, UnknownTask, close_matches
 from seed_envs.tasks import Manifest
 from seed_envs.vision.ezpoints.hands import (
@@ -76,8 +77,7 @@ class HandSource:
             UnknownOption: For another name, or a target that no hand reaches.
         """
         self.puzzle = puzzle
-        if hands not in HANDS:
-            raise UnknownOption(f"hands={hands!r}; expected one of {list(HANDS)}.{close_matches(hands, HANDS)}")
+        check_choice("hands", hands, HANDS)
         if type(puzzle.target) is not int or puzzle.target < 0:
             raise UnknownOption(f"target={puzzle.target!r}; expected a whole number of at least 0")
         if puzzle.cards == 2 and not winning_pairs(puzzle.target):

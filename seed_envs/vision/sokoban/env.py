@@ -11,8 +11,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from seed_envs.arguments import check_choice
 from seed_envs.base import Outcome, SeedEnv, TaskStatus
-from seed_envs.errors import InvalidState, OracleUnavailable, UnknownOption, close_matches
+from seed_envs.errors import InvalidState, OracleUnavailable, UnknownOption
 from seed_envs.spaces import UnicodeText
 from seed_envs.vision.sokoban.actions import ReadAction, read_classic, read_strict
 from seed_envs.vision.sokoban.baseline import greedy_direction
@@ -180,10 +181,7 @@ class SokobanEnv(SeedEnv[Observation]):
             ("rules", rules, RULES), ("obs_mode", obs_mode, OBS_MODES), ("text_format", text_format, TEXT_FORMATS),
             ("action_set", action_set, ACTION_SETS), ("parsing", parsing, PARSINGS), ("tile", tile, TILE_SIZES),
         ):  # fmt: skip
-            if value not in known:
-                raise UnknownOption(
-                    f"{label}={value!r}; expected one of {list(known)}.{close_matches(value, map(str, known))}"
-                )
+            check_choice(label, value, known)
         if type(max_actions) is not int or not 1 <= max_actions <= MAX_ACTIONS_PER_TURN:
             raise UnknownOption(
                 f"max_actions={max_actions!r}; expected a whole number from 1 to {MAX_ACTIONS_PER_TURN}"

@@ -1,21 +1,32 @@
-"""Checks of constructor arguments: whole numbers and names from a list, with errors that say what was expected."""
+"""Checks of the environments' arguments: names from a list and whole numbers, with errors that say what was expected.
+
+What only one environment takes is checked there.
+"""
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from typing import SupportsIndex
 
 from seed_envs.errors import UnknownOption, close_matches
 
 
-def check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
+def check_choice(name: str, value: object, known: Iterable[object]) -> None:
     """Refuses a value that is not in a list.
+
+    Args:
+        name: The argument, for the error.
+        value: What was passed; it need not be hashable.
+        known: The accepted values.
 
     Raises:
         UnknownOption: With close matches.
     """
-    if value not in known:
-        raise UnknownOption(f"{name}={value!r} is unknown; expected one of {list(known)}.{close_matches(value, known)}")
+    accepted = list(known)
+    if value not in accepted:
+        hint = close_matches(value, map(str, accepted))
+        raise UnknownOption(f"{name}={value!r} is unknown; expected one of {accepted}.{hint}")
 
 
 def whole_number(name: str, value: SupportsIndex, least: int | None = None) -> int:
