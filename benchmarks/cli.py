@@ -192,6 +192,15 @@ def _as_interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
+_MAIN_EXAMPLES = """\
+examples:
+  seed-bench ls
+  seed-bench run --suite alfworld/mini --agent oracle --out runs/oracle
+  seed-bench view runs/oracle
+  seed-bench run --help
+
+exit code: 0 complete, 1 incomplete, 2 a request that cannot be carried out, 130 interrupted
+"""
 _LS_EXAMPLES = "examples:\n  seed-bench ls\n  seed-bench ls runs\n"
 _VIEW_EXAMPLES = "examples:\n  seed-bench view runs/alfworld_mini--oracle--20260101-120000\n"
 _COMPARE_EXAMPLES = "examples:\n  seed-bench compare runs/before runs/after\n"

@@ -89,7 +89,7 @@ AGENTS: Mapping[str, tuple[str, str, str]] = {
     "random": ("scripted", "RandomAgent", "uniform over the admissible actions"),
     "rule": ("scripted", "RuleAgent", "the environment's hand-written player"),
     "python": ("functions", "FunctionAgent", "python:MODULE:FUNCTION, called with a Request, returns a str or Reply"),
-    "hf": ("transformers_model", "TransformersAgent", "hf:PATH, a model folder or hub name, batched"),
+    "hf": ("transformers_model", "TransformersAgent", "hf:PATH, a model folder, .gguf file or hub name, batched"),
     "openai": ("openai_http", "OpenAIAgent", "openai:MODEL@URL, any OpenAI-compatible endpoint"),
 }
 

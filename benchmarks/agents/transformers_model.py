@@ -2,7 +2,8 @@
 
 Text and vision-language models through transformers' ordinary classes and the model's own chat template. Sampling is
 seeded per episode and turn (see ``sampling``); generation settings that a model folder brings along (penalties, top-k)
-are not used. No code from a model folder is ever run.
+are not used. A path that ends in ``.gguf`` is one file with quantised weights and tokenizer, which transformers unpacks
+when it loads them. No code from a model folder is ever run.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ class TransformersAgent:
 
     Args:
         settings: Sampling, lengths, device, number format, thinking switch.
-        argument: A model folder, or a name that transformers can resolve.
+        argument: A model folder, a ``.gguf`` file, or a name that transformers can resolve.
         profile: Not used.
 
     Raises:
-        DependencyMissing: Without torch and transformers.
+        DependencyMissing: Without torch and transformers, or without gguf for such a file.
         UnknownAgent: When the model cannot be loaded or has no chat template.
     """
 
@@ -49,7 +50,8 @@ class TransformersAgent:
         try:
             self._load()
         except (OSError, ValueError, KeyError) as error:
-            raise UnknownAgent(f"agent 'hf:{argument}' cannot be loaded: {error}") from error
+            reason = " ".join(str(error).split())  # transformers explains itself over several lines
+            raise UnknownAgent(f"agent 'hf:{argument}' cannot be loaded: {reason}") from error
         if not getattr(self._processor, "chat_template", None):
             raise UnknownAgent(f"agent 'hf:{argument}' has no chat template; only chat models can be evaluated")
 
@@ -98,20 +100,17 @@ class TransformersAgent:
             AutoTokenizer,
         )
 
-        if _is_path(self._name) and not Path(self._name).is_dir():
-            raise ValueError(f"there is no folder {self._name}")
-        if Path(self._name).exists() and not (Path(self._name) / "config.json").is_file():
-            raise ValueError(f"{self._name} holds no config.json")
-        config = AutoConfig.from_pretrained(self._name)
+        source = _find_source(self._name)
+        config = AutoConfig.from_pretrained(**source)
         self._sees = getattr(config, "vision_config", None) is not None
         wanted = self._settings.device
         device = ("cuda" if torch.cuda.is_available() else "cpu") if wanted == "auto" else wanted
         dtype = self._settings.dtype if self._settings.dtype != "auto" or device != "cpu" else "float32"
         factory = AutoModelForImageTextToText if self._sees else AutoModelForCausalLM
-        model: Any = factory.from_pretrained(self._name, dtype=dtype)
+        model: Any = factory.from_pretrained(**source, dtype=dtype)
         self._model = model.to(device).eval()
         self._processor: Any = (
-            load_processor(self._name, config.model_type) if self._sees else AutoTokenizer.from_pretrained(self._name)
+            load_processor(self._name, config.model_type) if self._sees else AutoTokenizer.from_pretrained(**source)
         )
         self._tokenizer: Any = getattr(self._processor, "tokenizer", self._processor)
         self._tokenizer.padding_side = "left"
@@ -197,6 +196,27 @@ def _images(messages: Sequence[Message]) -> list[Any]:
                 image = part["image"]
                 found.append(image if isinstance(image, Image.Image) else Image.fromarray(image))
     return found
+
+
+def _find_source(name: str) -> dict[str, str]:
+    """Arguments of transformers' ``from_pretrained`` for a folder, a ``.gguf`` file or a name.
+
+    Raises:
+        ValueError: For a path with no model behind it.
+        DependencyMissing: For a ``.gguf`` file without the package gguf.
+    """
+    path = Path(name)
+    if name.endswith(".gguf"):
+        if not path.is_file():
+            raise ValueError(f"there is no file {name}")
+        require("gguf", "gguf", "a .gguf file")
+        return {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+    if _is_path(name) and not path.is_dir():
+        raise ValueError(f"there is no folder {name}")
+    if path.exists() and not (path / "config.json").is_file():
+        files = sorted(found.name for found in path.glob("*.gguf"))
+        raise ValueError(f"{name} holds no config.json" + (f"; it holds {files}, name one of them" if files else ""))
+    return {"pretrained_model_name_or_path": name}
 
 
 def _is_path(name: str) -> bool:

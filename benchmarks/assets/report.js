@@ -83,10 +83,14 @@ function numbers() {
   $("stops").append(make("tbody", {}, ...Object.entries(summary.stop_reasons).map(([name, count]) => make("tr", {},
     make("td", {}, make("button", { class: "link", type: "button", onclick: () => show({ stop: name }) }, name)),
     make("td", { class: "num" }, whole(count))))));
-  const wrong = [...episodes.filter((e) => e.outcome === "fault"), ...episodes.filter((e) => e.outcome === "unsolved")];
+  const of = (outcome) => episodes.filter((e) => e.outcome === outcome);
+  const wrong = [...of("fault"), ...of("unsolved")];
   $("failures").append(...wrong.slice(0, 50).map((e) => make("li", {}, make("a", { href: `#episode-${e.index}`, class: e.outcome },
     e.repeat ? `${e.task_id} #${e.repeat}` : e.task_id), ` ${e.stop_reason}${e.error ? ": " + e.error : ""}`)));
-  if (wrong.length > 50) $("failures").append(make("li", {}, make("button", { class: "link", type: "button", onclick: () => show({ outcome: "unsolved" }) }, `all ${whole(wrong.length)} in the list below`)));
+  if (wrong.length > 50) {
+    $("failures").append(...["fault", "unsolved"].filter((outcome) => of(outcome).length).map((outcome) => make("li", {}, make("button",
+      { class: "link", type: "button", onclick: () => show({ outcome }) }, `all ${whole(of(outcome).length)} in the list below: ${OUTCOMES[outcome]}`))));
+  }
   if (!wrong.length) $("failures").append(make("li", { class: "muted" }, "none"));
   facts();
 }
@@ -177,19 +181,30 @@ function content(value) {
   });
 }
 
-function stepView(step, number) {
+// The journal stores of each prompt only what the turn added; the last message is what the agent was shown now.
+function lastMessages(steps) {
+  let before = [];
+  return steps.map((step) => {
+    const messages = [...before.slice(0, step.kept), ...step.messages];
+    before = [...messages, { role: "assistant", content: step.reply }];
+    return messages[messages.length - 1];
+  });
+}
+
+function stepView(step, number, last) {
   const facts = [`reward ${step.reward}`, ...Object.entries(step.seconds).map(([k, v]) => `${k} ${(1000 * v).toFixed(1)} ms`)];
   const usage = step.meta && step.meta.usage;
   if (usage) facts.push(`${usage.prompt_tokens} + ${usage.completion_tokens} tokens`);
-  const kept = step.kept ? ` (after ${step.kept} earlier messages)` : "";
-  const pictures = step.messages.flatMap((m) => (Array.isArray(m.content) ? m.content : [])).filter((part) => part.type === "image");
+  const added = step.messages.length ? step.messages : last ? [last] : [];
+  const kept = step.messages.length && step.kept ? ` (after ${step.kept} earlier messages)` : "";
+  const pictures = (last && Array.isArray(last.content) ? last.content : []).filter((part) => part.type === "image");
   return make("div", { class: "step" },
     make("div", { class: "head" }, make("b", {}, `Step ${number + 1}`), ...facts.map((fact) => make("span", {}, fact)),
       step.action_valid ? null : make("span", { class: "unsolved" }, `invalid: ${step.invalid_reason || "?"}`)),
     ...content(pictures),
     step.observation ? make("div", { class: "tag" }, "observation") : null, step.observation ? make("pre", {}, step.observation) : null,
     make("details", {}, make("summary", {}, `whole prompt${kept}`),
-      ...step.messages.flatMap((m) => [make("div", { class: "tag" }, m.role), ...content(m.content)])),
+      ...added.flatMap((m) => [make("div", { class: "tag" }, m.role), ...content(m.content)])),
     make("div", { class: "tag" }, "reply"), make("pre", { class: "reply" }, step.reply),
     make("div", { class: "tag" }, "action"), make("pre", {}, step.action || "(none)"));
 }
@@ -212,11 +227,11 @@ async function read(episode) {
   }
   const transcript = (await unpack(episode.place[0]))[episode.place[1]];
   if (selected !== episode) return;
-  const error = transcript.error;
+  const error = transcript.error, last = lastMessages(transcript.steps);
   view.replaceChildren(...head,
     error ? make("pre", { class: "fault" }, `${error.type}: ${error.message}`) : "",
     error && error.traceback ? make("details", {}, make("summary", {}, "traceback"), make("pre", {}, error.traceback)) : "",
-    ...transcript.steps.map(stepView),
+    ...transcript.steps.map((step, number) => stepView(step, number, last[number])),
     make("div", { class: "step" }, make("div", { class: "head" }, make("b", {}, "End")), make("pre", {}, transcript.final_observation || "(nothing)"),
       make("details", {}, make("summary", {}, "extras"), make("pre", {}, JSON.stringify(transcript.extras, null, 1)))));
   view.scrollTop = 0;

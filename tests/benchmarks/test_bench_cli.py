@@ -234,6 +234,15 @@ def test_help_is_grouped_and_ends_with_examples(capsys):
     assert places == sorted(places)
 
 
+@pytest.mark.parametrize("command", [[], ["run"], ["ls"], ["view"], ["compare"], ["validate"], ["merge"]])
+def test_every_help_ends_with_examples(capsys, command):
+    with pytest.raises(SystemExit) as left:
+        main([*command, "--help"])
+    assert left.value.code == 0
+    examples = capsys.readouterr().out.rpartition("examples:\n")[2]
+    assert examples.startswith(f"  seed-bench {' '.join(command)}")
+
+
 def test_ls_lists_suites_agents_and_runs(capsys, suite, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, printed, _ = run(capsys, "ls")

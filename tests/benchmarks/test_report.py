@@ -165,6 +165,21 @@ def test_pictures_are_shown(browser, tmp_path):
     assert browser.execute_script("return document.querySelector('#transcript img').naturalWidth") == 8
 
 
+def test_a_picture_that_did_not_change_is_shown_again(browser, tmp_path):
+    suite = suite_record(env_kwargs={"image": True})
+    wait = {"agent": "python:ladder_env:wait", "profile": "bare", "max_steps": 4, "limit": 1}
+    folder = make_run(tmp_path / "run", suite=suite, **wait)
+    _, transcript = next(read_transcripts(folder.episodes))
+    first, *rest = [step["messages"] for step in transcript["steps"]][1:]
+    assert all(messages == first for messages in rest), "the prompts were to be the same"
+    open_page(browser, report(folder), "#episode-0")
+    wait_for(browser, "document.querySelectorAll('#transcript .step').length === 5")
+    shown = "[...document.querySelectorAll('#transcript .step')].map(s => s.querySelectorAll(':scope > img').length)"
+    assert browser.execute_script(f"return {shown}") == [1, 1, 1, 1, 0]
+    prompts = "[...document.querySelectorAll('#transcript .step details')].map(d => d.textContent)"
+    assert all("The next rung is" in text for text in browser.execute_script(f"return {prompts}")[:4])
+
+
 def test_the_page_is_one_file_without_any_request(big):
     page = big.report.read_text(encoding="utf-8")
     assert "default-src 'none'" in page

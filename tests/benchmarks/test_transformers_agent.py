@@ -161,6 +161,55 @@ def test_models_that_cannot_be_used_are_explained(tmp_path, text_model):
         make(text_model, max_new_tokens=256)
 
 
+def write_gguf(path):
+    """A tiny llama with one letter a token, in one file."""
+    gguf = pytest.importorskip("gguf", reason="models in one file need gguf (extra: gguf)")
+    letters = [chr(code) for code in (*range(33, 127), *range(161, 256), 0x120, 0x10A)]
+    letters.append("ab")
+    tokens = [*letters, "<|im_start|>", "<|im_end|>"]
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_context_length(256)
+    writer.add_embedding_length(32)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(48)
+    writer.add_head_count(2)
+    writer.add_head_count_kv(2)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_dimension_count(16)
+    writer.add_vocab_size(len(tokens))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(tokens)
+    writer.add_token_types([1] * len(letters) + [3, 3])
+    writer.add_token_merges(["a b"])
+    writer.add_bos_token_id(len(letters))
+    writer.add_eos_token_id(len(letters) + 1)
+    writer.add_chat_template(TEMPLATE)
+    draw = np.random.default_rng(0)
+    shapes = {"token_embd": (len(tokens), 32), "blk.0.ffn_gate": (48, 32), "blk.0.ffn_up": (48, 32)}
+    shapes |= {f"blk.0.attn_{name}": (32, 32) for name in ("q", "k", "v", "output")} | {"blk.0.ffn_down": (32, 48)}
+    for name, shape in shapes.items():
+        writer.add_tensor(f"{name}.weight", draw.normal(0, 0.5, shape).astype(np.float32))
+    for name in ("output_norm", "blk.0.attn_norm", "blk.0.ffn_norm"):
+        writer.add_tensor(f"{name}.weight", np.ones(32, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def test_a_model_in_one_file_is_loaded_and_named(tmp_path):
+    write_gguf(tmp_path / "tiny.gguf")
+    agent = make(tmp_path / "tiny.gguf", temperature=0.0)
+    one, other = agent.act([request("red"), request("green")])
+    assert one.error is None and one.meta["usage"]["completion_tokens"] > 0
+    assert one.text != other.text
+    assert agent.describe()["class"] == "LlamaForCausalLM"
+    with pytest.raises(UnknownAgent, match=r"it holds \['tiny.gguf'\], name one of them"):
+        make(tmp_path)
+    with pytest.raises(UnknownAgent, match=r"there is no file .*none\.gguf"):
+        make(tmp_path / "none.gguf")
+
+
 @pytest.fixture(scope="module")
 def vision_model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("vision")

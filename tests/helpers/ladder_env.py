@@ -109,6 +109,13 @@ PROFILES = {
         max_steps=8,
         history=2,
     ),
+    "bare": Profile(
+        "bare",
+        PromptTemplate(first="{goal}{skill}\n{observation}", turn="{goal}{skill}\n{observation}"),
+        ActionFormat("tags", reply="<action>{action}</action>"),
+        max_steps=8,
+        history=0,
+    ),
     "growing": Profile(
         "growing",
         PromptTemplate(first="Task: {goal}{skill}\n{observation}", turn="{observation}"),
@@ -136,6 +143,11 @@ def stumble(request):
     if draw == 0:
         raise RuntimeError("out of ideas")
     return climb(request) if draw < 8 else "<action>jump</action>" if draw == 8 else "no tags"
+
+
+def wait(request):
+    """An agent that does nothing an environment knows."""
+    return "<action>wait</action>"
 
 
 def climb_on_ray(request):
