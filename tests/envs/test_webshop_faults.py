@@ -167,7 +167,7 @@ def test_goals_by_number_accept_numpy_and_refuse_everything_else() -> None:
 def test_commands_end_with_one_line_of_error(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(command) == 2
     error = capsys.readouterr().err
-    assert error.startswith("error: ") and error.count("\n") == 1
+    assert error.startswith("python -m seed_envs.webshop: ") and error.count("\n") == 1
 
 
 # -- searches --------------------------------------------------------------------------------------------------------
