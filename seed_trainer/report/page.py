@@ -37,7 +37,8 @@ COSTS: tuple[tuple[str, str], ...] = (
     ("time/skills", "skills"),
     ("time/teacher", "teacher"),
     ("time/scoring", "scoring"),
-    ("step_time", "per step"),
+    ("time/update", "update"),
+    ("step_time", "an optimiser step"),
     ("time/overhead", "overhead"),
     ("tokens/sampled", "tokens sampled"),
     ("tokens/teacher", "tokens by teacher"),
@@ -54,7 +55,7 @@ figcaption{font-weight:600;font-size:.92rem}figcaption small{font-weight:400;col
 td small{white-space:nowrap}
 svg{width:100%;height:auto}.grid{stroke:#e4e4e4}.tick{font-size:11px;fill:#666}
 .legend .key{margin-right:1.4rem;white-space:nowrap}.legend svg{width:34px;height:10px;margin-right:.4rem}
-table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9rem}
+table{margin-bottom:.8rem;border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9rem}
 th,td{padding:.25rem .7rem;text-align:right;border-bottom:1px solid #eee}
 th:first-child,td:first-child{text-align:left;white-space:nowrap}
 .scroll{overflow-x:auto}details{border:1px solid #ddd;border-radius:6px;padding:.5rem .9rem;margin:.6rem 0}
@@ -180,7 +181,7 @@ def _cell(run: Run, name: str, last: bool) -> str:
     limits = [run.series(f"eval_success_{end}") for end in ("low", "high")] if name == "eval_success" else []
     if limits and all(limits):
         return f"{value:.3f} <small>[{limits[0][-1][1]:.3f}, {limits[1][-1][1]:.3f}]</small>"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3f}"
 
 
 def _panel(runs: Sequence[Run]) -> list[str]:
