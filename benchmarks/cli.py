@@ -35,7 +35,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def build_parser() -> Parser:
     """The whole command line."""
-    parser = Parser(prog="seed-bench", description="Evaluate language agents on fixed lists of tasks, with intervals.")
+    parser = Parser(
+        prog="seed-bench",
+        description="Evaluate language agents on fixed lists of tasks, with intervals.",
+        epilog=_MAIN_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     add_version(parser)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
