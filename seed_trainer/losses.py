@@ -19,7 +19,7 @@ LOG_RATIO_CAP = 20.0
 
 
 def k3_BT(logps_ref_BT: Tensor, logps_BT: Tensor) -> Tensor:
-    """Return the k3 estimate of KL(pi || pi_ref) per token.
+    """Return the k3 estimate of KL(pi || pi_ref) per token (Schulman's estimator, as in the paper's KL term).
 
     ``exp(l_ref - l) - (l_ref - l) - 1``; gradient flows through ``l`` only if the caller passes ``l_ref`` detached.
     """
@@ -35,6 +35,8 @@ def policy_loss_BT(
     dual_clip: float | None = None,
 ) -> Tensor:
     """Return the clipped surrogate per token, ``-min(rho A, clip(rho, 1-e, 1+e) A)``, with ``rho = exp(l - l_old)``.
+
+    PPO's clip (arXiv 1707.06347); the dual clip is arXiv 1912.09729's.
 
     Args:
         logps_BT: Live log-probabilities ``l``.
@@ -65,12 +67,18 @@ def gate_BT(shift: Tensor, beta: float) -> Tensor:
 
 
 def entropy_gate_BT(entropies_BT: Tensor, beta: float) -> Tensor:
-    """Return SDAR's entropy gate ``sg(sigmoid(beta h))`` with student entropy ``h`` in nats; never below 0.5."""
+    """Return SDAR's entropy gate ``sg(sigmoid(beta h))``, ``h`` the student's entropy in nats; never below 0.5.
+
+    Source: arXiv 2605.15155.
+    """
     return torch.sigmoid(beta * entropies_BT).detach()
 
 
 def soft_or_gate_BT(shift: Tensor, entropies_BT: Tensor, beta: float) -> Tensor:
-    """Return SDAR's soft-or gate ``sg(sigmoid(beta [1 - (1 - h)(1 - D)]))`` of entropy ``h`` and shift ``D``."""
+    """Return SDAR's soft-or gate ``sg(sigmoid(beta [1 - (1 - h)(1 - D)]))`` of entropy ``h`` and shift ``D``.
+
+    Source: arXiv 2605.15155.
+    """
     return torch.sigmoid(beta * (1.0 - (1.0 - entropies_BT) * (1.0 - shift))).detach()
 
 
@@ -78,7 +86,7 @@ def centered_gate_BT(gates_BT: Tensor, mask_BT: Tensor, episode_B: Tensor) -> Te
     """Return ``g - b`` where ``b`` is the mean gate over the masked tokens of the *other* episodes in the batch.
 
     The baseline of a token never depends on that token, so the expected gradient at the sampling policy is unchanged
-    while negative pushes become possible. With a single episode in the batch ``b`` is 0.5.
+    while negative pushes become possible. With a single episode in the batch ``b`` is 0.5. A control of ours; detached.
 
     Args:
         gates_BT: Gates.
@@ -104,14 +112,17 @@ def gated_distillation_BT(logps_BT: Tensor, teacher_logps_BT: Tensor, gates_BT: 
 
 
 def sampled_reverse_kl_BT(logps_BT: Tensor, teacher_logps_BT: Tensor) -> Tensor:
-    """Return ``-sg(l_T - l) l``: the policy-gradient form of KL(student || teacher) on the sampled token (OPSD)."""
+    """Return ``-sg(l_T - l) l``: the policy-gradient form of KL(student || teacher) on the sampled token.
+
+    Source: OPSD, arXiv 2601.18734. The whole weight is detached; gradient flows through the last ``l`` alone.
+    """
     return -shift_BT(teacher_logps_BT, logps_BT) * logps_BT
 
 
 def jsd_BT(
     student_logits_BTV: Tensor, teacher_logits_BTV: Tensor, mix: float = 0.5, top_k: int | None = None
 ) -> Tensor:
-    """Return the generalised Jensen-Shannon divergence over the vocabulary per token (OPSD).
+    """Return the generalised Jensen-Shannon divergence over the vocabulary per token (OPSD, arXiv 2601.18734).
 
     ``mix = 0``: KL(T || S); ``mix = 1``: KL(S || T); otherwise ``mix KL(T || M) + (1 - mix) KL(S || M)`` with
     ``M = (1 - mix) S + mix T``. The teacher is detached; gradient flows through the student in every place, ``M``
@@ -144,7 +155,7 @@ def jsd_BT(
 
 
 def skill_sd_BT(logps_BT: Tensor, teacher_logps_BT: Tensor, logps_old_BT: Tensor) -> Tensor:
-    """Return Skill-SD's term ``rho' k`` per token.
+    """Return Skill-SD's term ``rho' k`` per token (arXiv 2604.10674).
 
     ``x = l - sg(l_T)``, ``k = exp(min(-x, 20)) - 1 + x``, ``rho' = exp(min(l - sg(l_old), 10))``. Gradient flows
     through both factors; away from the clamps ``d(rho' k)/dl = rho' x``.
@@ -160,7 +171,8 @@ def rlsd_advantages_BT(
 ) -> Tensor:
     """Return RLSD's advantages ``A' = A [(1 - w) + w clip(exp(sign(A) d), low, high)]`` with ``d = l_T - l_old``.
 
-    Everything is detached: the result goes into the clipped loss in place of ``A``. Zero stays zero.
+    Source: arXiv 2604.03128. Everything is detached: the result goes into the clipped loss in place of ``A``. Zero
+    stays zero.
     """
     factor_BT = torch.exp(torch.sign(advantages_BT) * teacher_shift_BT).clamp(low, high)
     return (advantages_BT * ((1.0 - weight) + weight * factor_BT)).detach()
@@ -175,7 +187,7 @@ def opid_advantages_BT(
     step_mask_BT: Tensor | None = None,
     adds: bool = False,
 ) -> Tensor:
-    """Return OPID's advantages ``A' = A + w_ep d_ep [+ w_step d_step]``, all detached.
+    """Return OPID's advantages ``A' = A + w_ep d_ep [+ w_step d_step]``, all detached (arXiv 2606.26790).
 
     Args:
         advantages_BT: Advantages ``A``.
@@ -196,7 +208,8 @@ def opid_advantages_BT(
 def opid_loss_BT(logps_BT: Tensor, teacher_logps_BT: Tensor, logps_old_BT: Tensor, clip: float | None = None) -> Tensor:
     """Return OPID's other form, an extra loss ``-sg(d) l`` per token with ``d = l_T - l_old``, instead of advantages.
 
-    Unlike :func:`sampled_reverse_kl_BT` the weight stays what it was when the tokens were sampled.
+    Source: arXiv 2606.26790. Unlike :func:`sampled_reverse_kl_BT` the weight stays what it was when the tokens were
+    sampled.
 
     Args:
         logps_BT: Live log-probabilities ``l``, the only gradient.
