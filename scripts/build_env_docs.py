@@ -1,4 +1,4 @@
-"""Build docs/environments/*.md from the environments' docstrings and tables.
+"""Build the generated pages: docs/environments/*.md from the environments' docstrings and tables, docs/metrics.md.
 
 python scripts/build_env_docs.py           write the pages
 python scripts/build_env_docs.py --check   exit 1 when a page on disk is not what would be written
@@ -13,8 +13,9 @@ from pathlib import Path
 
 from seed_envs.profiles import Profile
 from seed_envs.registration import ENVIRONMENTS, EnvRow, load_attribute
+from seed_trainer.diagnostics import markdown as metrics_page
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "environments"
+FOLDER = Path(__file__).resolve().parent.parent / "docs"
 NOTE = "<!-- Written by scripts/build_env_docs.py from the class docstring; edit that, not this page. -->"
 
 
@@ -39,10 +40,10 @@ def profile_table(profiles: dict[str, Profile]) -> str:
 
 
 def build_pages() -> dict[str, str]:
-    """All pages by file name. Ids that share a class share a page."""
-    pages: dict[str, str] = {}
+    """All pages by their place below docs. Ids that share a class share a page."""
+    pages = {"metrics.md": metrics_page()}
     for row in ENVIRONMENTS:
-        name = page_name(row)
+        name = f"environments/{page_name(row)}"
         if name in pages:
             continue
         env_class = load_attribute(row.entry_point)
@@ -71,7 +72,7 @@ def main() -> int:
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             stale.append(name)
             if not check:
-                FOLDER.mkdir(parents=True, exist_ok=True)
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
     if stale:
         print(("stale: " if check else "written: ") + ", ".join(stale))

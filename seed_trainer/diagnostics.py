@@ -137,15 +137,11 @@ def markdown() -> str:
     lines = [
         "# Metrics",
         "",
-        "Written by `python -m seed_trainer.diagnostics`; edit the table in `seed_trainer/diagnostics.py`. A line of",
-        "`metrics.jsonl` holds the metrics of one round (or of one evaluation), averaged over its optimiser steps.",
+        "Written by `make docs`; edit the table in `seed_trainer/diagnostics.py`. A line of `metrics.jsonl` holds the",
+        "metrics of one round (or of one evaluation), averaged over its optimiser steps.",
         "Names that are not listed come from TRL and transformers.",
     ]
     for group, metrics in METRICS.items():
         lines += ["", f"## {group}", "", "| metric | meaning |", "|---|---|"]
         lines += [f"| `{name}` | {meaning.replace('|', chr(92) + '|')} |" for name, meaning in metrics.items()]
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    print(markdown(), end="")
