@@ -125,7 +125,7 @@ class ALFWorldEnv(SeedEnv[str]):
     | `scenes` | all | room numbers to draw from; compact games have none |
     | `generator` | {} | limits for procedural games: `kinds`, `copies`, `receptacles`, `task_type`, `scene` |
     | `data_dir` | None | folder with official or own games |
-    | `engine` | `"native"` | or `"textworld"`: the original, in a child process (extra `alfworld`) |
+    | `engine` | `"native"` | or `"textworld"`: the original, in a child process (extra `alfworld`); it runs Python found in game files, so trusted files only |
     | `wording` | `"move"` | or `"put"`: the older texts (`put O in/on R`, "You arrive at loc 3.", no `help`) |
     | `quirks` | `"faithful"` | or `"fixed"`, or a mapping from switch to bool |
     | `feedback` | `"plain"` | or `"verbose"`: refused commands are explained |

@@ -169,12 +169,16 @@ class TaskSource:
                 raise DataMissing(
                     f"the official game {task_id!r} is not in {self._where()}; run: {DOWNLOAD_COMMAND}"
                 ) from error
-        if self.data_dir is None or task_id not in self.library().ids:
-            raise UnknownTask(
-                f"task {task_id!r} is not one of the {len(listed):,} games of {listed.name!r}."
-                f"{close_matches(task_id, listed)}"
-            )
-        return self.library().game(task_id)
+        try:
+            if task_id in self.library().ids:
+                return self.library().game(task_id)
+        except DataMissing:
+            if self.data_dir is not None:
+                raise
+        raise UnknownTask(
+            f"task {task_id!r} is not one of the {len(listed):,} games of {listed.name!r}."
+            f"{close_matches(task_id, listed)}"
+        )
 
     def document(self, task_id: str) -> dict[str, Any]:
         """The content of a game file, for the original engine.

@@ -562,7 +562,9 @@ def test_list_export_and_demos(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert os.environ["SEED_CACHE_DIR"] == str(tmp_path / "cache")
 
 
-def test_valid_unseen_is_played_in_the_same_format_and_must_be_complete(tmp_path: Path) -> None:
+def test_valid_unseen_is_played_in_the_same_format_and_must_be_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     content, listed = document("compact/train/0"), manifest("valid_unseen")
     for task_id in listed:
         put_game(tmp_path / "json_2.1.1", task_id, content)
@@ -572,6 +574,12 @@ def test_valid_unseen_is_played_in_the_same_format_and_must_be_complete(tmp_path
     assert wins(Engine(source.game(listed[60])))
     assert source.ids("custom") == ("valid_unseen/my-own-task/trial_1",)
     assert wins(Engine(source.game("valid_unseen/my-own-task/trial_1")))
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    named = TaskSource()
+    assert [named.game(i).game_id for i in named.ids("custom")] == ["valid_unseen/my-own-task/trial_1"]
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(UnknownTask, match="not one of the 134 games"):
+        TaskSource().game("valid_unseen/my-own-task/trial_1")
     (tmp_path / "json_2.1.1" / listed[3] / "game.tw-pddl").unlink()
     open_library.cache_clear()
     source = TaskSource(tmp_path)
