@@ -184,18 +184,23 @@ def parse_json_skill(answer: str, min_words: int = 1) -> HindsightSkill:
         return HindsightSkill(reason="not_a_string")
     summary = record.get(SUMMARY_FIELD)
     return HindsightSkill(
-        text=value.strip(),
+        text=_writable(value),
         reason=check_skill(value, min_words),
         step_skills=_step_skills(record.get(STEP_SKILLS_FIELD)),
-        summary=summary.strip() if isinstance(summary, str) else "",
+        summary=_writable(summary) if isinstance(summary, str) else "",
     )
+
+
+def _writable(text: str) -> str:
+    """Return a text without the halves of characters that JSON can express and no file can hold."""
+    return text.encode("utf-8", "replace").decode().strip()
 
 
 def _step_skills(value: Any) -> dict[int, str]:
     """Return the first usable step skills of an answer by 0-based step."""
     steps = value.items() if isinstance(value, dict) else ()
     usable = {
-        int(str(key)): text.strip()
+        int(str(key)): _writable(text)
         for key, text in steps
         if re.fullmatch(r"[0-9]{1,4}", str(key)) and isinstance(text, str) and not check_skill(text)
     }

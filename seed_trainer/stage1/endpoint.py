@@ -228,7 +228,8 @@ def _read(raw: bytes) -> Answer:
     tokens = _tokens(record.get("usage"))
     if not isinstance(text, str):
         raise _Retry(f"message content is {type(text).__name__}, expected text", tokens=tokens)
-    return Answer(text, finish, *tokens)
+    # A lone surrogate is legal in JSON, but cannot be written to a file.
+    return Answer(text.encode("utf-8", "replace").decode(), finish, *tokens)
 
 
 def _tokens(usage: Any) -> tuple[int, int]:

@@ -203,6 +203,16 @@ def test_garbage_is_retried_not_raised(server: Server, body: bytes) -> None:
     assert client.ask(MESSAGES).text == SKILL
 
 
+def test_half_a_character_can_be_written_down(server: Server, tmp_path: Path) -> None:
+    answer = completion(json.dumps({"episode_skill": "look into the \ud83d fridge before the shelf"}))
+    assert b"ud83d" in answer
+    server.script = [reply(200, answer)]
+    client, _ = endpoint(server)
+    (found,), failures = annotators.EndpointAnnotator(client, tmp_path, 1).annotate(EPISODES[:1])
+    assert not failures and found is not None and found.skill.valid
+    found.skill.text.encode()
+
+
 def test_tokens_of_useless_answers_are_counted_too(server: Server) -> None:
     server.script = [reply(200, completion(None)), reply(200, completion(SKILL))]
     client, _ = endpoint(server)
