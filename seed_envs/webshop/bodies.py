@@ -146,7 +146,8 @@ def item_body(product: Product, show_attrs: bool, named: bool, drop_blanks: bool
         nodes.append(Node(NodeKind.OPTION_NAME, name, "", "option-name", name))
         for value in values:
             ambiguous = named and (counts[value] > 1 or value in reserved)
-            nodes.append(Node(NodeKind.OPTION, value, f"{name}: {value}" if ambiguous else value, "option", name))
+            key = f"{name}: {value}".strip() if ambiguous else value
+            nodes.append(Node(NodeKind.OPTION, value, key, "option", name))
     nodes += [
         _text(product.title, "title"),
         _text(f"Price: {product.price_tag}", "price"),

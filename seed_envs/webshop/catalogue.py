@@ -194,9 +194,7 @@ def _product(
     prices = _prices(row, rules)
     options = parse_options(row.get("customization_options"))
     if rules.options == "nonempty":
-        for name in [name for name, values in options.items() if not values]:
-            warnings.warn(f"product {row['asin']}: empty option group {name!r} dropped", stacklevel=4)
-            del options[name]
+        options = _nonempty(options, row["asin"])
     if len(prices) == 1:
         price = prices[0]
     else:
@@ -227,6 +225,20 @@ def _product(
         instruction=None if instruction is None else checked_text(instruction, "instruction"),
         instruction_attributes=checked_texts(entry.get("instruction_attributes") or (), "instruction_attributes"),
     )
+
+
+def _nonempty(options: Mapping[str, tuple[str, ...]], asin: str) -> dict[str, tuple[str, ...]]:
+    """Options without values that no click could name, and without groups that have none."""
+    kept: dict[str, tuple[str, ...]] = {}
+    for name, values in options.items():
+        named = tuple(value for value in values if value)
+        if len(named) < len(values):
+            warnings.warn(f"product {asin}: empty value of option {name!r} dropped", stacklevel=5)
+        if named:
+            kept[name] = named
+        else:
+            warnings.warn(f"product {asin}: empty option group {name!r} dropped", stacklevel=5)
+    return kept
 
 
 def _prices(row: Mapping[str, Any], rules: Rules) -> tuple[float, ...]:

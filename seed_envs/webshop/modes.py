@@ -32,7 +32,8 @@ class Rules:
         done_page: ``original`` (labels and reward) or ``thanks``.
         show_score: Whether a ``thanks`` page shows the score.
         reward: Which score is the reward, ``original`` or ``fixed``.
-        options: ``kept`` (an empty option group leaves a product without goals) or ``nonempty``.
+        options: ``kept`` (an empty option group leaves a product without goals) or ``nonempty`` (empty groups and
+            empty values are dropped).
         feedback: Whether the reason of an invalid action is put in front of the observation.
         lenient_files: Whether an unreadable price counts as missing (with a warning) rather than as an error.
     """

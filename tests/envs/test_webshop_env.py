@@ -22,6 +22,7 @@ from seed_envs.webshop.actions import Command, parse_tolerant
 from seed_envs.webshop.env import WebShopEnv
 from seed_envs.webshop.goals import Goal
 from seed_envs.webshop.modes import resolve_rules
+from seed_envs.webshop.oracle import oracle_action
 from seed_envs.webshop.reward import SCORERS
 from seed_envs.webshop.shop import Shop
 from seed_envs.webshop.state import State
@@ -410,6 +411,22 @@ def test_fixed_mode_uses_displayed_prices_and_drops_empty_groups() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(open_small_shop(rows=rows).goals) == 1
+
+
+def test_fixed_mode_can_press_every_option_value() -> None:
+    groups = {" One ": ["red", " ", "", "search", "[x]]", "two\nlines"], "Two": ["red", "buy now", "İ"], "Three": [" "]}
+    row = {**ROWS[0], "customization_options": {k: [{"value": v} for v in vs] for k, vs in groups.items()}}
+    with pytest.warns(UserWarning, match="empty value of option ' one ' dropped"):
+        shop = open_small_shop("fixed", rows=[row])
+    assert len(shop.goals) == 12
+    for goal in shop.goals:
+        state = State("0")
+        for _ in range(5):
+            action = oracle_action(shop, state, goal)
+            command = parse_tolerant(action, lambda state=state: shop.clicks(state))  # type: ignore[misc]
+            state, reason = shop.apply(state, command, goal)
+            assert not reason, (action, reason)
+        assert state.verdict is not None and state.verdict.fixed.total == 1.0
 
 
 def test_fixed_mode_caps_do_not_depend_on_other_products() -> None:
