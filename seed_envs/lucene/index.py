@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from seed_envs.errors import DataInvalid
 from seed_envs.lucene.analyzer import ANALYZER_ID, analyze
 from seed_envs.lucene.kernels import Postings, Queries, choose_kernel
+from seed_envs.lucene.layout import check_layout, check_postings
 from seed_envs.lucene.scoring import inverse_document_frequencies, inverse_norms
 from seed_envs.lucene.storage import Arrays, map_arrays, read_manifest, write_arrays
 from seed_envs.lucene.vocabulary import Vocabulary
@@ -104,12 +105,14 @@ class BM25Index:
             DataInvalid: another format or analyzer, or damaged files.
         """
         manifest, digest = read_manifest(directory, FORMAT, "BM25Index.build(...).save(directory)")
-        if manifest["analyzer"] != ANALYZER_ID:
+        if manifest.get("analyzer") != ANALYZER_ID:
             raise DataInvalid(
-                f"{directory}: built with analyzer {manifest['analyzer']!r}, this version has {ANALYZER_ID!r}; "
+                f"{directory}: built with analyzer {manifest.get('analyzer')!r}, this version has {ANALYZER_ID!r}; "
                 "build the index again"
             )
-        return cls(map_arrays(directory, manifest, verify), manifest, kernel, digest)
+        arrays = map_arrays(directory, manifest, verify)
+        check_layout(str(directory), arrays, manifest)
+        return cls(arrays, manifest, kernel, digest)
 
     def save(self, directory: str | Path) -> str:
         """Writes the index as a directory of plain arrays, replacing an older one.
@@ -128,7 +131,10 @@ class BM25Index:
         """The id of the passage that was inserted at `position`."""
         offsets = self._id_offsets
         start, stop = int(offsets[position]), int(offsets[position + 1])
-        return self._id_bytes[start:stop].tobytes().decode("utf-8", "surrogatepass")
+        try:
+            return self._id_bytes[start:stop].tobytes().decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            raise DataInvalid(f"the id of passage {position} is no text ({error}); build the index again") from error
 
     def search(self, query: str, k: int) -> list[tuple[str, float]]:
         """The best passages for a query in plain words (there is no query syntax).
@@ -187,7 +193,8 @@ class BM25Index:
         number = self._vocabulary.find(term)
         if number >= 0:
             postings = self._postings
-            start, stop = postings.offsets[number], postings.offsets[number + 1]
+            start, stop = int(postings.offsets[number]), int(postings.offsets[number + 1])
+            check_postings(postings.documents, start, stop, len(self))
             postings.bounds[number] = postings.impacts[start:stop].max()
         if len(self._numbers) < 1 << 18:
             self._numbers[term] = number

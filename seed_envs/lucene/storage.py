@@ -164,11 +164,11 @@ def read_manifest(directory: str | Path, kind: str, command: str) -> tuple[dict[
     path = Path(directory) / MANIFEST
     if not path.is_file():
         raise DataMissing(f"expected an index with {MANIFEST} in {str(directory)!r}, found none. Run: {command}")
-    text = path.read_text(encoding="utf-8")
     try:
+        text = path.read_text(encoding="utf-8")
         manifest = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataInvalid(f"{path}: not JSON ({error})") from error
+    except (ValueError, RecursionError) as error:
+        raise DataInvalid(f"{path}: not JSON in UTF-8 ({error}). Build it again: {command}") from error
     found = manifest.get("format") if isinstance(manifest, dict) else None
     if found != kind:
         raise DataInvalid(f"{path}: expected format {kind!r}, found {found!r}. Build it again: {command}")
@@ -190,6 +190,10 @@ def map_arrays(directory: str | Path, manifest: Mapping[str, Any], verify: bool 
         DataInvalid: a file is missing, of another size, or changed.
     """
     arrays: Arrays = {}
+    listing = manifest.get("arrays")
+    entries = listing.values() if isinstance(listing, dict) else [None]
+    if not all(isinstance(entry, dict) and {"bytes", "sha256"} <= entry.keys() for entry in entries):
+        raise DataInvalid(f"{directory}: the manifest lists no arrays with bytes and sha256; build the index again")
     for name, expected in manifest["arrays"].items():
         path = Path(directory) / f"{name}.npy"
         if Path(name).name != name or not path.is_file():
@@ -199,7 +203,10 @@ def map_arrays(directory: str | Path, manifest: Mapping[str, Any], verify: bool 
             raise DataInvalid(f"{path}: expected {expected['bytes']} bytes, found {size}; build the index again")
         if verify and file_sha256(path) != expected["sha256"]:
             raise DataInvalid(f"{path}: content does not match its sha256; build the index again")
-        array = np.load(path, mmap_mode="r", allow_pickle=False) if size > 128 else np.load(path, allow_pickle=False)
+        try:
+            array = np.load(path, mmap_mode="r" if size > 128 else None, allow_pickle=False)
+        except (ValueError, EOFError, OSError) as error:
+            raise DataInvalid(f"{path}: not an array file ({error}); build the index again") from error
         # A plain view: indexing a memmap object costs a microsecond more each time.
         arrays[name] = np.asarray(array)
     return arrays

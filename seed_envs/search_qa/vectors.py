@@ -41,7 +41,10 @@ class VectorMatrix:
             DataMissing, DataInvalid: Nothing there, or not a matrix of this format.
         """
         manifest, _ = read_manifest(directory, FORMAT, "python -m seed_envs.search_qa index --engine flat")
-        return cls(map_arrays(directory, manifest)["vectors"]), manifest
+        arrays = map_arrays(directory, manifest)
+        if "vectors" not in arrays:
+            raise DataInvalid(f"{directory}: the manifest lists no vectors; encode the passages again")
+        return cls(arrays["vectors"]), manifest
 
     def search(self, queries: Float32Matrix, k: int) -> tuple[NDArray[np.int64], Float32Matrix]:
         """The best rows per query.

@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import struct
 import subprocess
@@ -205,6 +206,49 @@ def test_damaged_and_foreign_indices_are_refused(tmp_path):
     path.write_bytes(data[:-4])
     with pytest.raises(DataInvalid, match="bytes"):
         BM25Index.load(tmp_path / "index")
+
+
+def damaged(folder, name, array):
+    """Replaces an array, with a manifest that fits its size."""
+    with (folder / f"{name}.npy").open("wb") as stream:
+        np.save(stream, array, allow_pickle=True)
+    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest["arrays"][name]["bytes"] = (folder / f"{name}.npy").stat().st_size
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+def test_arrays_that_do_not_fit_are_refused_before_any_kernel_follows_them(tmp_path, kernel):
+    good = BM25Index.build(random_collection(9, 60), ties="id")
+    good.save(tmp_path / "good")
+    for name, array in good.arrays.items():
+        odd = [array[:0], array[: len(array) // 2], array.astype(np.float64), array[None], np.array([{}] * len(array))]
+        if name in ("documents", "positions", "posting_offsets"):
+            odd += [np.full_like(array, np.iinfo(array.dtype).max), -abs(array) - 1]
+        for number, changed in enumerate(odd):
+            folder = tmp_path / f"{name}-{number}"
+            shutil.copytree(tmp_path / "good", folder)
+            damaged(folder, name, changed)
+            with pytest.raises(DataInvalid, match="again"):
+                BM25Index.load(folder, kernel=kernel).search("w1 w2 w3", 3)
+        path = folder / f"{name}.npy"
+        path.write_bytes(b"garbage!!!" + path.read_bytes()[10:])
+        with pytest.raises(DataInvalid, match="not an array file"):
+            BM25Index.load(folder)
+
+
+@pytest.mark.parametrize("key", ["analyzer", "arrays", "average_length", "b", "k1", "n_documents", "n_with_tokens"])
+def test_manifests_that_do_not_fit_are_refused(tmp_path, key):
+    BM25Index.build(WORKED).save(tmp_path / "index")
+    path = tmp_path / "index" / MANIFEST
+    manifest = json.loads(path.read_text())
+    for value in (None, "x", [], {}, {"documents": 1}, {"documents": {}}, float("nan"), -1):
+        path.write_text(json.dumps({**manifest, key: value}))
+        with pytest.raises(DataInvalid, match="again"):
+            BM25Index.load(tmp_path / "index")
+    for text in (b"[]", b"\xff\xfe\x00", b"[" * 100_000, b""):
+        path.write_bytes(text)
+        with pytest.raises(DataInvalid, match="again"):
+            BM25Index.load(tmp_path / "index")
 
 
 def test_equal_ids_are_refused_and_named():
