@@ -79,8 +79,9 @@ class LazyActions(Sequence[str]):
         self._values: tuple[str, ...] = ()
 
     def _get(self) -> tuple[str, ...]:
-        if self._compute is not None:
-            self._values = tuple(self._compute())
+        compute = self._compute  # read once: another thread may finish first
+        if compute is not None:
+            self._values = tuple(compute())
             self._compute = None
         return self._values
 

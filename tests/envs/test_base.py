@@ -109,3 +109,15 @@ def test_after_a_task_that_cannot_start_there_is_nothing_to_step():
         env.reset(options={"task_id": "length-99"})
     with pytest.raises(EpisodeEnded):
         env.step("right")
+
+
+def test_a_lazy_list_may_be_read_by_another_thread_while_it_is_computed():
+    lists = []
+
+    def compute():
+        if len(lists) == 1:  # somebody else reads, and finishes, in the middle of our reading
+            lists.append(tuple(lists[0]))
+        return ("left", "right")
+
+    lists.append(LazyActions(compute))
+    assert tuple(lists[0]) == lists[1] == ("left", "right")

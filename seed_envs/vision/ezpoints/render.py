@@ -23,7 +23,7 @@ _LAYOUTS: dict[int, tuple[tuple[int, int], tuple[tuple[int, int], ...]]] = {
 """By number of cards: (width, height) of a card and the (x, y) of each, at 300 pixels."""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _line(text: str, width: int, height: int, size: int) -> NDArray[np.uint8]:
     """The formula line, white on the table colour; text too long for one line shrinks."""
     from PIL import Image, ImageDraw, ImageFont
