@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium as gym
 import pytest
@@ -111,13 +113,13 @@ def test_after_a_task_that_cannot_start_there_is_nothing_to_step():
         env.step("right")
 
 
-def test_a_lazy_list_may_be_read_by_another_thread_while_it_is_computed():
-    lists = []
-
-    def compute():
-        if len(lists) == 1:  # somebody else reads, and finishes, in the middle of our reading
-            lists.append(tuple(lists[0]))
-        return ("left", "right")
-
-    lists.append(LazyActions(compute))
-    assert tuple(lists[0]) == lists[1] == ("left", "right")
+def test_a_lazy_list_may_be_read_by_several_threads_at_once():
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            for _ in range(300):
+                actions = LazyActions(lambda: ("left", "right"))
+                assert set(threads.map(tuple, [actions] * 8)) == {("left", "right")}
+    finally:
+        sys.setswitchinterval(interval)
