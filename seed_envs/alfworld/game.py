@@ -229,9 +229,11 @@ def compile_game(
     o_index = {name: index for index, name in enumerate(objects)}
     p_index = {name: index for index, name in enumerate(places)}
     otypes = tuple(problem.object_types.get(name, "") for name in objects)
-    accepted: dict[str, int] = {}
-    for rtype in sorted(set(problem.receptacle_types.values())):
-        accepted[rtype] = _mask(otypes, {o for r, o in problem.can_contain if r == rtype})
+    taken: dict[str, set[str]] = {rtype: set() for rtype in problem.receptacle_types.values()}
+    for rtype, otype in problem.can_contain:
+        if rtype in taken:
+            taken[rtype].add(otype)
+    accepted = {rtype: _mask(otypes, wanted) for rtype, wanted in taken.items()}
     masks = {flag: _flag_mask(problem.flags[flag], o_index) for flag in MASK_FLAGS}
     game = Game(
         game_id=game_id,
