@@ -14,7 +14,7 @@ from seed_envs.errors import DataMissing
 def cache_root() -> Path:
     """``$SEED_CACHE_DIR``, else ``$XDG_CACHE_HOME/seed_envs``, else ``~/.cache/seed_envs``, for caches."""
     if named := os.environ.get("SEED_CACHE_DIR"):
-        return Path(named)
+        return Path(named).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "seed_envs"
 
@@ -25,7 +25,7 @@ def data_dir(
     """Find the data folder of an environment.
 
     The first that is given wins: ``explicit``, the environment variable ``variable``, ``$SEED_DATA_DIR/<name>``, the
-    download cache.
+    download cache. A leading ``~`` is the home folder.
 
     Args:
         name: Folder name, e.g. ``"alfworld"``.
@@ -44,6 +44,7 @@ def data_dir(
         candidate, origin = Path(os.environ["SEED_DATA_DIR"]) / name, "$SEED_DATA_DIR"
     else:
         candidate, origin = cache_root() / name, "the download cache"
+    candidate = candidate.expanduser()
     if candidate.is_dir():
         return candidate
     named = " or ".join(f"${key}" for key in (variable, "SEED_DATA_DIR") if key)

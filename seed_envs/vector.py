@@ -142,7 +142,7 @@ class EnvPool:
         timeout: Seconds one reset or step may take; only the process back end can enforce it.
 
     Raises:
-        ValueError: For a size below 1, an unknown back end, or a timeout the back end cannot enforce.
+        ValueError: For a size below 1, an unknown back end, or a timeout that is none or cannot be enforced.
     """
 
     def __init__(
@@ -156,6 +156,8 @@ class EnvPool:
             raise ValueError(f"size={size}; a pool has at least one slot")
         if backend not in ("inline", "thread", "process"):
             raise ValueError(f"backend={backend!r}; expected 'inline', 'thread' or 'process'")
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout={timeout}; expected seconds above 0, or None for no limit")
         if timeout is not None and backend != "process":
             raise ValueError(f"backend={backend!r} cannot enforce timeout={timeout}; use backend='process'")
         self.size = size

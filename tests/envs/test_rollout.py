@@ -220,6 +220,9 @@ def test_pools_refuse_settings_they_cannot_keep():
         EnvPool(make_corridor, 0)
     with pytest.raises(ValueError, match="timeout"):
         EnvPool(make_corridor, 1, timeout=1.0)
+    for timeout in (0.0, -1.0, float("nan")):
+        with pytest.raises(ValueError, match=f"timeout={timeout}"):
+            EnvPool(make_corridor, 1, "process", timeout)
     with pytest.raises(ValueError, match="backend"):
         EnvPool(make_corridor, 1, backend="fork")
     pool = EnvPool(make_corridor, 1)
