@@ -46,7 +46,9 @@ class LoggedEnv(WebShopBrowserEnv):
 def browsers() -> Iterator[dict[str, WebShopBrowserEnv]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
-        envs = {mode: LoggedEnv(mode=mode, render_mode="rgb_array", **SETTINGS) for mode in ("original", "fixed")}
+        envs: dict[str, WebShopBrowserEnv] = {
+            mode: LoggedEnv(mode=mode, render_mode="rgb_array", **SETTINGS) for mode in ("original", "fixed")
+        }
         yield envs
         for env in envs.values():
             env.close()

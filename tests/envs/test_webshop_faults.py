@@ -214,19 +214,21 @@ def test_the_random_player_searches_the_instruction_and_meets_products() -> None
 @pytest.mark.parametrize("obs_mode", ["text", "text_rich"])
 def test_environments_are_copied_and_pickled_in_the_middle_of_an_episode(obs_mode: str) -> None:
     env = gym.make("seed/WebShop-Fixed-v0", num_products=100, obs_mode=obs_mode, num_prev_obs=1, split="all")
+    base: Any = env.unwrapped
     env.reset(seed=3)
-    env.step(env.unwrapped.oracle_action())  # type: ignore[attr-defined]
+    env.step(base.oracle_action())
     for double in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
-        snapshot = env.unwrapped.get_state()  # type: ignore[attr-defined]
-        assert double.unwrapped.shop is env.unwrapped.shop  # type: ignore[attr-defined]
-        action = env.unwrapped.oracle_action()  # type: ignore[attr-defined]
+        inner: Any = double.unwrapped
+        snapshot, action = base.get_state(), base.oracle_action()
+        assert inner.shop is base.shop and inner.get_state() == snapshot
         ours, theirs = env.step(action), double.step(action)
         assert ours[:4] == theirs[:4] and json.dumps(ours[4]["webshop"]) == json.dumps(theirs[4]["webshop"])
-        # What the copy does next is its own business; without seeds both draw the same next task.
-        here = env.unwrapped.get_state()  # type: ignore[attr-defined]
+        # What the copy does next is its own business.
+        here = base.get_state()
         assert double.reset()[1]["task_id"]
-        assert env.unwrapped.get_state() == here  # type: ignore[attr-defined]
-        env.unwrapped.set_state(snapshot)  # type: ignore[attr-defined]
+        assert base.get_state() == here
+        base.set_state(snapshot)
+    # Without a new seed both draw the same next task.
     assert pickle.loads(pickle.dumps(env)).reset()[1]["task_id"] == env.reset()[1]["task_id"]
 
 
