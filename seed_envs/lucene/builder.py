@@ -6,6 +6,7 @@ memory (about 9 bytes per posting); it does not read files and keeps no text. `d
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from typing import Any
@@ -22,6 +23,16 @@ from seed_envs.lucene.storage import Arrays, pack_strings
 TIES = ("insertion", "id")
 
 
+def check_parameters(k1: float, b: float) -> None:
+    """Does nothing for usable parameters.
+
+    Raises:
+        ValueError: k1 is no number >= 0, or b none from 0 to 1.
+    """
+    if not all(isinstance(value, (int, float)) for value in (k1, b)) or not (0 <= k1 < math.inf and 0 <= b <= 1):
+        raise ValueError(f"expected numbers k1 >= 0 and 0 <= b <= 1, got k1={k1!r}, b={b!r}")
+
+
 class IndexBuilder:
     """Adds passages one by one.
 
@@ -34,8 +45,7 @@ class IndexBuilder:
     def __init__(self, k1: float = 0.9, b: float = 0.4, ties: str = "insertion") -> None:
         if ties not in TIES:
             raise ValueError(f"ties: expected one of {TIES}, got {ties!r}")
-        if k1 < 0 or not 0 <= b <= 1:
-            raise ValueError(f"expected k1 >= 0 and 0 <= b <= 1, got k1={k1}, b={b}")
+        check_parameters(k1, b)
         self.k1, self.b, self.ties = k1, b, ties
         self.ids: list[str] = []
         self.numbers: dict[str, int] = {}

@@ -6,7 +6,7 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
-from seed_envs.errors import DataMissing, close_matches
+from seed_envs.errors import DataMissing, UnknownOption, close_matches
 from seed_envs.search_qa.corpus import Corpus, JsonlCorpus
 from seed_envs.search_qa.knowledge.library import open_library
 from seed_envs.search_qa.knowledge.world import SIZES
@@ -39,7 +39,10 @@ def open_collection(name: str | os.PathLike[str], seed: int) -> Collection:
 
     Raises:
         DataMissing: Neither a generated size nor a file.
+        UnknownOption: Not even a text.
     """
+    if not isinstance(name, (str, os.PathLike)):
+        raise UnknownOption(f"collection={name!r}: expected one of {list(SIZES)} or a file of passages")
     text = os.fspath(name)
     if text not in SIZES and not Path(text).is_file():
         raise DataMissing(

@@ -11,21 +11,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from seed_envs.arguments import check_choice
+from seed_envs.arguments import check_choice, whole_number
 from seed_envs.base import MAX_ACTION_LENGTH, Outcome, SeedEnv, TaskStatus
-from seed_envs.errors import (
-    InvalidState,
-    OracleUnavailable,
-    RetrievalError,
-)
+from seed_envs.errors import InvalidState, OracleUnavailable, RetrievalError, UnknownOption
 from seed_envs.search_qa.baseline import random_reply, rule_reply
 from seed_envs.search_qa.collection import open_collection
 from seed_envs.search_qa.episode import Episode
 from seed_envs.search_qa.oracle import next_step
 from seed_envs.search_qa.prompts import SEARCH_R1_PROMPT
 from seed_envs.search_qa.protocol import MAX_ANSWER_LENGTH, MAX_QUERY_LENGTH, ParsedReply, ask, defang, find_dialect
-from seed_envs.search_qa.retrievers.base import Hit, Retriever, check_k
-from seed_envs.search_qa.retrievers.deadlines import deadline_in
+from seed_envs.search_qa.retrievers.base import Hit, Retriever, check_k, open_now
+from seed_envs.search_qa.retrievers.deadlines import check_seconds, deadline_in
 from seed_envs.search_qa.retrievers.factory import shared_retriever
 from seed_envs.search_qa.scoring import (
     Turn,
@@ -152,27 +148,33 @@ class SearchQAEnv(SeedEnv[str]):
         self.mode, self.on_error = mode, on_error
         self.reward = check_reward(reward)
         self.topk = check_k(topk)
-        self.max_turns = self.dialect.max_turns if max_turns is None else max_turns
-        if self.max_turns < 1:
-            raise ValueError(f"max_turns={max_turns}; expected at least 1")
+        self.max_turns = self.dialect.max_turns if max_turns is None else whole_number("max_turns", max_turns, 1)
         self.total_turns = self.dialect.total_turns(self.max_turns)
-        self.observation_budget = observation_budget
-        self.deadline = deadline
+        self.observation_budget = (
+            None if observation_budget is None else whole_number("observation_budget", observation_budget, 0)
+        )
+        self.deadline = check_seconds("deadline", deadline)
         self.last_search_seconds = 0.0
         self._legacy = mode == "legacy"
+        seed = whole_number("seed", seed)
         self._collection = open_collection(collection, seed)
         size = str(collection) if self._collection.generated else "default"
         self._source = open_questions(size, seed, questions)
+        if not isinstance(retriever, (str, Retriever)):
+            raise UnknownOption(f"retriever={retriever!r}: expected a name, a URL or a retriever object")
+        if not isinstance(retriever_options, Mapping | None):
+            raise UnknownOption(f"retriever_options={retriever_options!r}: expected a dict of names and values")
         self._retriever_name = retriever
         self._retriever_options = dict(retriever_options or {})
-        self._cache_bytes = cache_bytes
+        self._cache_bytes = whole_number("cache_bytes", cache_bytes, 0)
         self._retriever: Retriever | None = None
+        self._opened = False
         self._fingerprint = ""
         self._episode: Episode | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles and copies: the shared search engine is left out and opened again where it is needed."""
-        return {**self.__dict__, "_retriever": None}
+        return {**self.__dict__, "_retriever": None, "_opened": False}
 
     @property
     def retriever(self) -> Retriever:
@@ -194,6 +196,10 @@ class SearchQAEnv(SeedEnv[str]):
 
     def _begin(self, task_id: str, options: dict[str, Any]) -> str:
         question = self._source.question(task_id)
+        if not self._opened:
+            # Here and not in a step, whose deadline is for searching.
+            open_now(self.retriever)
+            self._opened = True
         self._episode = Episode(question, ask(question.text), gold_found=(False,) * len(question.hops))
         return self._episode.goal
 
@@ -390,4 +396,4 @@ class SearchQAEnv(SeedEnv[str]):
 
     def close(self) -> None:
         """Leaves the shared retriever open for other environments of the process."""
-        self._retriever = None
+        self._retriever, self._opened = None, False

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from seed_envs.data import cache_root
-from seed_envs.errors import DataInvalid, UnknownSplit, UnknownTask, close_matches
+from seed_envs.errors import DataInvalid, UnknownOption, UnknownSplit, UnknownTask, close_matches
 from seed_envs.search_qa.knowledge.library import GENERATOR_VERSION, Library, open_library
 from seed_envs.search_qa.knowledge.selection import published
 from seed_envs.search_qa.knowledge.styles import SPLITS as GENERATED_SPLITS
@@ -172,7 +172,10 @@ def open_questions(size: str, seed: int, given: QuestionFiles | QuestionSource |
         return GeneratedQuestions(size, seed)
     if isinstance(given, QuestionSource):
         return given
-    paths = [given] if isinstance(given, (str, os.PathLike)) else list(given)
+    paths = [given] if isinstance(given, (str, os.PathLike)) else given
+    listed = isinstance(paths, Sequence) and all(isinstance(path, (str, os.PathLike)) for path in paths)
+    if not listed or not paths:
+        raise UnknownOption(f"questions={given!r}: expected a question file, a list of them, or a question source")
     return _listed(tuple(os.fspath(path) for path in paths))
 
 

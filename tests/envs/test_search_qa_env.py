@@ -18,6 +18,8 @@ from seed_envs.search_qa.prompts import PROFILES, SEARCH_R1_PROMPT
 from seed_envs.search_qa.protocol import INVALID_TEXT
 from seed_envs.search_qa.questions import Question
 from seed_envs.search_qa.retrievers.base import Hit, RetrievalTimeout
+from seed_envs.search_qa.retrievers.cache import CachedRetriever
+from seed_envs.search_qa.retrievers.hybrid import HybridRetriever
 from seed_envs.search_qa.tasks import ListedQuestions
 from seed_envs.trajectory import Step, StopReason, Trajectory
 
@@ -249,7 +251,22 @@ def test_bad_arguments_name_value_and_choices():
         ({"retriever": "bm52"}, UnknownOption, "bm25"),
         ({"collection": "defualt"}, DataMissing, "default"),
         ({"topk": 0}, ValueError, "1 to 100"),
-        ({"max_turns": 0}, ValueError, "at least 1"),
+        ({"max_turns": 0}, UnknownOption, "from 1 up"),
+        ({"max_turns": "4"}, UnknownOption, "whole number"),
+        ({"max_turns": True}, UnknownOption, "whole number"),
+        ({"observation_budget": -1}, UnknownOption, "from 0 up"),
+        ({"deadline": 0}, UnknownOption, "above 0"),
+        ({"deadline": float("nan")}, UnknownOption, "above 0"),
+        ({"deadline": "10"}, UnknownOption, "above 0"),
+        ({"cache_bytes": "1"}, UnknownOption, "whole number"),
+        ({"seed": 1.5}, UnknownOption, "whole number"),
+        ({"collection": None}, UnknownOption, "tiny"),
+        ({"questions": 5}, UnknownOption, "question file"),
+        ({"questions": []}, UnknownOption, "question file"),
+        ({"retriever": None}, UnknownOption, "a name, a URL"),
+        ({"retriever_options": [1]}, UnknownOption, "a dict"),
+        ({"retriever_options": {"kk1": 1}}, UnknownOption, "kk1"),
+        ({"retriever_options": {"k1": "x"}}, ValueError, "k1='x'"),
         ({"on_error": "ignore"}, UnknownOption, "truncate"),
     ]:
         with pytest.raises(error, match=message):
@@ -258,6 +275,22 @@ def test_bad_arguments_name_value_and_choices():
     for task_id, message in (("nq/test/x1", "nq/test"), (3, "is a str; got int: 3"), (["nq/test/1"], "nq/test")):
         with pytest.raises(UnknownTask, match=message):
             env.reset(options={"task_id": task_id})
+
+
+def test_what_opens_slowly_opens_at_reset_where_no_deadline_counts():
+    class Slow(FixedRetriever):
+        def open(self):
+            self.calls.append(["opened"])
+
+    slow = Slow([RIVER])
+    for retriever in (slow, CachedRetriever(slow), HybridRetriever([slow, FixedRetriever([RIVER])])):
+        slow.calls.clear()
+        env = gym.make("seed/SearchQA-v0", collection="tiny", retriever=retriever)
+        assert slow.calls == []
+        env.reset(seed=1)
+        env.step("<search>q</search>")
+        env.reset()
+        assert slow.calls == [["opened"], ["q"]]
 
 
 @pytest.mark.parametrize("collection", ["tiny", "default"])

@@ -77,7 +77,11 @@ class Capabilities:
 
 @runtime_checkable
 class Retriever(Protocol):
-    """A search engine over passages."""
+    """A search engine over passages.
+
+    A local engine may have a method `open()` besides: it loads what the first search would have to load, so that no
+    search pays for it.
+    """
 
     @property
     def capabilities(self) -> Capabilities:
@@ -104,6 +108,13 @@ class Retriever(Protocol):
 
     def close(self) -> None:
         """Frees files and connections; a later search opens them again."""
+
+
+def open_now(retriever: Retriever) -> None:
+    """Opens a retriever that has something to open."""
+    opening = getattr(retriever, "open", None)
+    if callable(opening):
+        opening()
 
 
 MAX_K = 100

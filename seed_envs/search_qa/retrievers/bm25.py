@@ -14,6 +14,7 @@ from seed_envs.data import cache_root
 from seed_envs.forks import PerProcessLock
 from seed_envs.lucene import BM25Index, analyze
 from seed_envs.lucene.analyzer import ANALYZER_ID
+from seed_envs.lucene.builder import check_parameters
 from seed_envs.lucene.disk_builder import build_on_disk
 from seed_envs.lucene.index import PositionHit
 from seed_envs.lucene.scoring import printed_scores
@@ -54,6 +55,7 @@ class BM25Retriever:
         kernel: str = "auto",
         progress: bool = False,
     ) -> None:
+        check_parameters(k1, b)
         if score_style not in ("raw", "anserini"):
             raise ValueError(f"score_style={score_style!r}; expected 'raw' or 'anserini'")
         self.corpus = corpus

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from seed_envs.forks import PerProcessLock
-from seed_envs.search_qa.retrievers.base import Capabilities, Hit, Retriever, check_k
+from seed_envs.search_qa.retrievers.base import Capabilities, Hit, Retriever, check_k, open_now
 
 
 class CachedRetriever:
@@ -47,6 +47,10 @@ class CachedRetriever:
     def fingerprint(self) -> str:
         """That of the engine."""
         return self.inner.fingerprint
+
+    def open(self) -> None:
+        """Opens the engine."""
+        open_now(self.inner)
 
     def search(self, queries: Sequence[str], k: int, deadline: float | None = None) -> list[list[Hit]]:
         """See `Retriever.search`; queries that miss go to the engine in one call, without repeats."""

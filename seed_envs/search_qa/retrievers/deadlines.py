@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import time
 
+from seed_envs.errors import UnknownOption
 from seed_envs.search_qa.retrievers.base import FailureDetails, RetrievalTimeout
+
+
+def check_seconds(name: str, value: float | None) -> float | None:
+    """Returns a time limit in seconds; None stands for none.
+
+    Raises:
+        UnknownOption: It is no number above 0.
+    """
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0):
+        raise UnknownOption(f"{name}={value!r}: expected seconds above 0, or None for no limit")
+    return value
 
 
 def deadline_in(seconds: float | None) -> float | None:

@@ -42,14 +42,18 @@ def open_retriever(name: str, corpus: Corpus | None = None, **options: Any) -> R
         **options: Passed to the engine.
 
     Raises:
-        UnknownOption: No such engine.
+        UnknownOption: No such engine, or it does not take such options.
     """
     scheme = name.partition(":")[0]
     if scheme not in ENGINES:
         ways = ", ".join(how for _, how in ENGINES.values())
         raise UnknownOption(f"retriever={name!r} is unknown; write one of: {ways}.{close_matches(scheme, ENGINES)}")
     module, _, function = ENGINES[scheme][0].partition(":")
-    retriever: Retriever = getattr(importlib.import_module(module), function)(name, corpus, **options)
+    opener = getattr(importlib.import_module(module), function)
+    try:
+        retriever: Retriever = opener(name, corpus, **options)
+    except TypeError as error:
+        raise UnknownOption(f"retriever={name!r} with the options {options!r}: {error}") from error
     return retriever
 
 

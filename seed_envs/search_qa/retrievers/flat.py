@@ -97,6 +97,7 @@ class FlatRetriever:
                         f"vectors {self.vectors_dir}: {key} is {manifest.get(key)!r}, needed is {value!r}; "
                         "give another folder, or delete that one to encode again"
                     )
+            self.encoder.encode_queries(["ready"])  # loads the encoder
             self._matrix = matrix
         return self._matrix
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from seed_envs.search_qa.corpus import Corpus
-from seed_envs.search_qa.retrievers.base import MAX_K, Capabilities, Hit, Retriever, check_k, fingerprint_of
+from seed_envs.search_qa.retrievers.base import MAX_K, Capabilities, Hit, Retriever, check_k, fingerprint_of, open_now
 
 
 class HybridRetriever:
@@ -29,6 +29,11 @@ class HybridRetriever:
         """The engines and the fusion."""
         parts = [retriever.fingerprint for retriever in self.retrievers]
         return fingerprint_of({"engine": "rrf", "constant": self.constant, "depth": self.depth, "parts": parts})
+
+    def open(self) -> None:
+        """Opens the engines."""
+        for retriever in self.retrievers:
+            open_now(retriever)
 
     def search(self, queries: Sequence[str], k: int, deadline: float | None = None) -> list[list[Hit]]:
         """See `Retriever.search`; equal sums rank by the first engine's order."""
@@ -76,6 +81,10 @@ class RerankingRetriever:
         """The engine and the scorer."""
         record = {"engine": "rerank", "scorer": self.name, "depth": self.depth, "inner": self.inner.fingerprint}
         return fingerprint_of(record)
+
+    def open(self) -> None:
+        """Opens the engine."""
+        open_now(self.inner)
 
     def search(self, queries: Sequence[str], k: int, deadline: float | None = None) -> list[list[Hit]]:
         """See `Retriever.search`."""
