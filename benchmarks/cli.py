@@ -17,7 +17,7 @@ from typing import Any
 
 from seed_envs.command_line import COMPLETE, INCOMPLETE, INTERRUPTED, Parser, add_version, run
 
-from .options import EXAMPLES, add_run_options, default_out, resolve, with_file
+from .options import EXAMPLES, add_run_options, default_out, megabytes, resolve, with_file
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,8 +53,8 @@ def build_parser() -> Parser:
     view = _add(commands, "view", _view, "write a run's report.html and print its summary", _VIEW_EXAMPLES)
     view.add_argument("folder", type=Path, help="folder of a run")
     view.add_argument("--out", type=Path, metavar="FILE", help="where to write (default: report.html in the folder)")
-    view.add_argument("--max-mb", type=float, default=80.0, help="transcripts beyond this size are left out, failures "
-                      "first in (default 80)")  # fmt: skip
+    size_help = "transcripts beyond this size are left out, failures first in (default 80)"
+    view.add_argument("--max-mb", type=megabytes, default=80.0, help=size_help)
     view.add_argument("--no-html", action="store_true", help="print only")
 
     compare = _add(commands, "compare", _compare, "compare two runs on the same tasks", _COMPARE_EXAMPLES)

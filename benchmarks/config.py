@@ -6,6 +6,7 @@ are read from environment variables, of which only the name is stored.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -58,7 +59,7 @@ class AgentSettings:
     api_key_env: str = "OPENAI_API_KEY"
 
     def __post_init__(self) -> None:
-        _check(self.temperature >= 0, f"temperature={self.temperature}; expected 0 (greedy) or more")
+        _check(0 <= self.temperature < math.inf, f"temperature={self.temperature}; expected 0 (greedy) or more")
         _check(0 < self.top_p <= 1, f"top_p={self.top_p}; expected above 0, at most 1")
         _check(self.max_new_tokens >= 1, f"max_new_tokens={self.max_new_tokens}; expected at least 1")
         _check(
@@ -66,7 +67,11 @@ class AgentSettings:
             f"max_prompt_tokens={self.max_prompt_tokens}; expected at least 1",
         )
         _check(self.retries >= 0, f"retries={self.retries}; expected 0 or more")
-        _check(self.request_timeout > 0, f"request_timeout={self.request_timeout}; expected seconds above 0")
+        _check(0 < self.request_timeout < math.inf, f"request_timeout={self.request_timeout}; expected seconds above 0")
+        _check(0 <= self.retry_wait < math.inf, f"retry_wait={self.retry_wait}; expected seconds")
+        for name in ("price_prompt", "price_completion"):
+            price = getattr(self, name)
+            _check(0 <= price < math.inf, f"{name}={price}; expected 0 or more per million tokens")
         _check(
             self.requests_per_minute is None or self.requests_per_minute > 0,
             f"requests_per_minute={self.requests_per_minute}; expected a number above 0",
@@ -120,7 +125,8 @@ class RunConfig:
         _check(self.executor in ("local", "ray"), f"executor={self.executor!r}; expected 'local' or 'ray'")
         _check(self.batch_size is None or self.batch_size >= 1, f"batch_size={self.batch_size}; expected at least 1")
         _check(self.max_steps is None or self.max_steps >= 1, f"max_steps={self.max_steps}; expected at least 1")
-        _check(self.timeout is None or self.timeout > 0, f"timeout={self.timeout}; expected seconds above 0")
+        _check(self.timeout is None or 0 < self.timeout < math.inf, f"timeout={self.timeout}; expected seconds above 0")
+        _check(0 <= self.ray_gpus < math.inf, f"ray_gpus={self.ray_gpus}; expected 0 or more")
         index, count = self.shard
         _check(1 <= index <= count, f"shard={index}/{count}; expected i/n with 1 <= i <= n, e.g. 2/8")
         _check(
@@ -140,16 +146,21 @@ class RunConfig:
         """The inverse of :meth:`to_json`.
 
         Raises:
-            ConfigInvalid: For a key that does not exist.
+            ConfigInvalid: For a key that does not exist, and for a value of the wrong kind.
         """
         known = {item.name for item in fields(cls)}
         for key in record:
             _check(key in known, f"run configuration: unknown key {key!r}.{close_matches(key, known)}")
         values = dict(record)
-        values["suite"] = Suite.from_json(record["suite"])
-        values["agent"] = AgentSettings(**record["agent"])
-        values["shard"] = tuple(record.get("shard", (1, 1)))
-        return cls(**values)
+        try:
+            values["suite"] = Suite.from_json(record["suite"])
+            values["agent"] = AgentSettings(**record["agent"])
+            values["shard"] = tuple(record.get("shard", (1, 1)))
+            return cls(**values)
+        except ConfigInvalid:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ConfigInvalid(f"run configuration: {type(error).__name__}: {error}") from error
 
 
 def _check(holds: bool, message: str) -> None:

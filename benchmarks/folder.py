@@ -11,14 +11,30 @@ import json
 import os
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from .config import RunConfig
-from .errors import RunFolderInvalid
+from .errors import ConfigInvalid, RunFolderInvalid
 from .records import FinishedEpisode
 
 SCHEMA_VERSION = 1
+#: What every ``config.json`` holds, by type; dots lead into objects.
+_CONFIG = {
+    "run": dict,
+    "manifest": dict,
+    "manifest.name": str,
+    "manifest.sha256": str,
+    "manifest.tasks": int,
+    "manifest.chosen": int,
+    "manifest.chosen_sha256": str,
+    "prompt": dict,
+    "prompt.profile": str,
+    "prompt.sha256": str,
+    "planned": int,
+    "command": list,
+}
 
 
 @dataclass(frozen=True)
@@ -78,6 +94,8 @@ class RunFolder:
             raise RunFolderInvalid(f"{self.path / 'config.json'}: {error}") from error
         if not isinstance(record, dict) or record.get("schema_version") != SCHEMA_VERSION:
             raise RunFolderInvalid(f"{self.path / 'config.json'}: expected schema_version {SCHEMA_VERSION}")
+        if fault := _find_config_fault(record):
+            raise RunFolderInvalid(f"{self.path / 'config.json'}: {fault}")
         return record
 
     def run_config(self) -> RunConfig:
@@ -107,9 +125,14 @@ class RunFolder:
         return number, folder
 
     def attempts(self) -> list[dict[str, Any]]:
-        """``attempt.json`` of every attempt, in order."""
-        paths = sorted(self.path.glob("logs/attempt_*/attempt.json"), key=lambda path: int(path.parent.name[8:]))
-        return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+        """``attempt.json`` of every attempt, in order.
+
+        Raises:
+            RunFolderInvalid: For one that cannot be read.
+        """
+        numbered = [(_ATTEMPT.fullmatch(path.parent.name), path) for path in self.path.glob("logs/*/attempt.json")]
+        paths = [path for _, path in sorted((int(found.group(1)), path) for found, path in numbered if found)]
+        return [_read_attempt(path) for path in paths]
 
     def store_images(self, finished: FinishedEpisode) -> None:
         """Write an episode's pictures; each is a file of its own and never changes."""
@@ -120,6 +143,38 @@ class RunFolder:
             path = self.images / name
             if not path.exists():
                 write_bytes(path, data)
+
+
+def _find_config_fault(record: dict[str, Any]) -> str:
+    """What is wrong with the content of a ``config.json`` that somebody may have edited, or ``""``."""
+    for path, kind in _CONFIG.items():
+        value: Any = record
+        for key in path.split("."):
+            value = value.get(key)
+        if not isinstance(value, kind):
+            return f"{path}: {value!r:.80}, expected {kind.__name__}"
+    if record["manifest"]["chosen"] < 1:
+        return f"manifest.chosen: {record['manifest']['chosen']}, expected at least 1"
+    try:
+        RunConfig.from_json(record["run"])
+    except ConfigInvalid as error:
+        return str(error)
+    return ""
+
+
+def _read_attempt(path: Path) -> dict[str, Any]:
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        begin, seconds = datetime.fromisoformat(record["started"]), record["seconds"]
+        if (
+            begin.tzinfo is None
+            or not isinstance(seconds, (int, float, type(None)))
+            or type(record["attempt"]) is not int
+        ):
+            raise ValueError("attempt, started or seconds cannot be what they say")
+    except (ValueError, TypeError, KeyError) as error:
+        raise RunFolderInvalid(f"{path}: not the note of an attempt ({error!r})") from error
+    return record
 
 
 def write_json(path: Path, record: Any, *, new: bool = False) -> None:

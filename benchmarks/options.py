@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 from datetime import datetime
 from pathlib import Path
@@ -147,6 +148,17 @@ def count_or_share(text: str) -> int | float:
     if 0 < value < 1:
         return value
     raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number above 0 or a share below 1")
+
+
+def megabytes(text: str) -> float:
+    """A finite size, 0 or more."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a size in megabytes, 0 or more")
+    return value
 
 
 def on_or_off(text: str) -> bool:

@@ -55,6 +55,19 @@ class Suite:
     data: Mapping[str, str] = field(default_factory=dict)
     about: str = ""
 
+    def __post_init__(self) -> None:
+        for name in ("name", "env_id", "split", "profile", "profiles", "prefix", "about"):
+            self._check(name, isinstance(getattr(self, name), str), "text")
+        for name in ("env_kwargs", "data"):
+            self._check(name, isinstance(getattr(self, name), Mapping), "a mapping")
+        for name in ("tasks", "first"):
+            value = getattr(self, name)
+            self._check(name, value is None or (type(value) is int and value > 0), "a whole number above 0")
+
+    def _check(self, name: str, holds: bool, expected: str) -> None:
+        if not holds:
+            raise ConfigInvalid(f"suite {self.name!r}: {name}={getattr(self, name)!r}; expected {expected}")
+
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready dictionary."""
         return {**asdict(self), "env_kwargs": dict(self.env_kwargs), "data": dict(self.data)}
@@ -64,7 +77,7 @@ class Suite:
         """The inverse of :meth:`to_json`.
 
         Raises:
-            ConfigInvalid: For unknown or missing keys.
+            ConfigInvalid: For unknown or missing keys, and for values of the wrong kind.
         """
         known = [item.name for item in fields(cls)]
         for key in record:
@@ -79,7 +92,12 @@ class Suite:
         """The named profile, or the suite's own."""
         if not self.profiles:
             return get_profile(self.env_id, name or self.profile)
-        table: Mapping[str, Profile] = load_attribute(self.profiles)
+        try:
+            table: Mapping[str, Profile] = load_attribute(self.profiles)
+        except (AttributeError, ValueError) as error:
+            raise ConfigInvalid(f"suite {self.name!r}, profiles {self.profiles!r}: {error}") from error
+        if not isinstance(table, Mapping) or not all(isinstance(found, Profile) for found in table.values()):
+            raise ConfigInvalid(f"suite {self.name!r}: {self.profiles!r} is no table of profiles by name")
         chosen = name or self.profile
         if chosen not in table:
             raise ConfigInvalid(

@@ -40,6 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name not in known:
             print(f"comparison {name!r} is unknown; there are {known}.{close_matches(name, known)}", file=sys.stderr)
             return 2
+    if options.json and not options.json.parent.is_dir():
+        print(f"--json {options.json}: the folder {options.json.parent} does not exist", file=sys.stderr)
+        return 2
     results = []
     for name in options.names or known:
         print(f"{name} ...", file=sys.stderr, flush=True)

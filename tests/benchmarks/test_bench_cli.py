@@ -193,6 +193,11 @@ def test_places_that_cannot_be_read_or_written_are_one_line(capsys, suite, tmp_p
         ("--retries", "-1", "retries=-1"),
         ("--request-timeout", "0", "request_timeout=0"),
         ("--requests-per-minute", "0", "requests_per_minute=0"),
+        ("--temperature", "inf", "temperature=inf"),
+        ("--timeout", "inf", "timeout=inf"),
+        ("--price-prompt", "nan", "price_prompt=nan"),
+        ("--price-completion", "-1", "price_completion=-1"),
+        ("--ray-gpus", "-1", "ray_gpus=-1"),
         ("--env-arg", "no_such_argument=1", "no_such_argument"),
     ],
 )
@@ -232,6 +237,14 @@ def test_help_is_grouped_and_ends_with_examples(capsys):
     groups = ["what is played:", "who plays:", "endpoint (openai:):", "how it runs:", "folders and files:", "examples:"]
     places = [text.index(group) for group in groups]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("size", ["nan", "inf", "-5", "big"])
+def test_a_report_needs_a_size_that_exists(capsys, size):
+    with pytest.raises(SystemExit) as left:
+        main(["view", "run", f"--max-mb={size}"])
+    assert left.value.code == 2
+    assert size in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [[], ["run"], ["ls"], ["view"], ["compare"], ["validate"], ["merge"]])

@@ -44,6 +44,8 @@ def test_a_comparison_that_breaks_or_is_unknown_is_reported(capsys):
     assert result["rows"] == [] and "ModuleNotFoundError" in result["error"]
     assert main(["harnes"]) == 2
     assert "Did you mean 'harness'" in capsys.readouterr().err
+    assert main(["harness", "--json", "nowhere/speed.json"]) == 2
+    assert "the folder nowhere does not exist" in capsys.readouterr().err
 
 
 def test_the_table_shows_rows_and_what_was_skipped():

@@ -103,6 +103,44 @@ def test_a_transcript_that_cannot_be_read_is_named(capsys, folder, tmp_path):
         list(read_transcripts(folder.episodes))
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("manifest", {}, "manifest.name: None, expected str"),
+        ("manifest.chosen", "3", "manifest.chosen: '3', expected int"),
+        ("manifest.chosen", 0, "manifest.chosen: 0, expected at least 1"),
+        ("planned", None, "planned: None, expected int"),
+        ("command", "run", "command: 'run', expected list"),
+        ("run.agent", {}, "spec"),
+        ("run.agent.colour", "red", "colour"),
+        ("run.agent.temperature", "hot", "run configuration"),
+        ("run.colour", "red", "unknown key 'colour'"),
+        ("run.suite", 3, "run configuration"),
+        ("run.suite.tasks", "all", "tasks='all'"),
+        ("run.shard", [1], "run configuration"),
+        ("run.repeats", "x", "run configuration"),
+    ],
+)
+def test_a_configuration_that_somebody_edited_is_named(capsys, folder, path, value, message):
+    record = json.loads((folder.path / "config.json").read_text())
+    *parents, last = path.split(".")
+    part = record
+    for key in parents:
+        part = part[key]
+    part[last] = value
+    (folder.path / "config.json").write_text(json.dumps(record))
+    for command in (["view"], ["run", "--resume"], ["compare", str(folder.path)]):
+        line = complaint(capsys, folder, *command)
+        assert f"{folder.path / 'config.json'}: " in line and message in line
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"attempt": 1, "started": "now", "seconds": 1}'])
+def test_the_note_of_an_attempt_that_somebody_edited_is_named(capsys, folder, content):
+    path = folder.path / "logs" / "attempt_1" / "attempt.json"
+    path.write_text(content)
+    assert f"{path}: not the note of an attempt" in complaint(capsys, folder, "view")
+
+
 @pytest.mark.parametrize("name", ["config.json", "summary.json"])
 @pytest.mark.parametrize("content", ["[1]", '{"schema_version": 1}', "{", '{"schema_version": 1, "run": 4}'])
 def test_ls_marks_a_broken_run_and_goes_on(capsys, folder, tmp_path, name, content):

@@ -12,7 +12,7 @@ from seed_benchmarks.runner import start_run
 from seed_benchmarks.suite import Suite, load_suite
 from seed_benchmarks.suites import SUITES, choose_suites, find_suite
 from seed_envs.alfworld.tasks import manifest
-from seed_envs.errors import DataInvalid, DataMissing
+from seed_envs.errors import DataInvalid, DataMissing, SeedEnvsError
 
 MINI = [suite for suite in SUITES if suite.name.split("/")[1].startswith("mini")]
 
@@ -120,6 +120,10 @@ def test_names_families_and_files_choose_suites(tmp_path):
         ("[]", "one JSON object"),
         ('{"name": "a"}', "are missing"),
         ('{"name": "a", "env_id": "b", "split": "c", "tsks": 3}', "Did you mean 'tasks'"),
+        ('{"name": 5, "env_id": "b", "split": "c"}', "name=5; expected text"),
+        ('{"name": "a", "env_id": "b", "split": "c", "tasks": "x"}', "tasks='x'; expected a whole number above 0"),
+        ('{"name": "a", "env_id": "b", "split": "c", "first": -1}', "first=-1; expected a whole number above 0"),
+        ('{"name": "a", "env_id": "b", "split": "c", "env_kwargs": [1]}', "expected a mapping"),
     ],
 )
 def test_suite_files_with_faults_are_explained(tmp_path, content, message):
@@ -127,3 +131,18 @@ def test_suite_files_with_faults_are_explained(tmp_path, content, message):
     path.write_text(content)
     with pytest.raises(ConfigInvalid, match=message):
         load_suite(path)
+
+
+@pytest.mark.parametrize(
+    ("profiles", "message"),
+    [
+        ("json:dumps", "no table of profiles"),
+        ("json:decoder", "no table of profiles"),
+        ("json:nothing", "no attribute 'nothing'"),
+        ("no_such_module:PROFILES", "no_such_module"),
+    ],
+)
+def test_a_suite_without_a_table_of_profiles_is_explained(profiles, message):
+    suite = Suite("a/b", "seed/ALFWorld-v0", "mini_valid_seen", profiles=profiles)
+    with pytest.raises(SeedEnvsError, match=message):
+        suite.find_profile()
