@@ -177,7 +177,10 @@ def _parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
         name, colon, value = line.partition(":")
         if not colon or not name.strip():
             raise ApiError(400, "bad_request", f"bad header line {line[:80]!r}")
-        headers[name.strip().lower()] = value.strip()
+        name, value = name.strip().lower(), value.strip()
+        if name == "content-length" and headers.get(name, value) != value:
+            raise ApiError(400, "bad_request", "two different Content-Length headers")
+        headers[name] = value
     return parts[0], parts[1], headers
 
 

@@ -178,6 +178,7 @@ def raw(port, data):
         (b"POST /retrieve HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"400"),
         (b"POST /retrieve HTTP/1.1\r\nContent-Length: \xb2\r\n\r\n", b"400"),
         (b"POST /retrieve HTTP/1.1\r\nContent-Length: -5\r\n\r\n", b"400"),
+        (b"POST /retrieve HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", b"400"),
         (b"POST /retrieve HTTP/1.1\r\nContent-Length: +5\r\n\r\n", b"400"),
         (b"POST /retrieve HTTP/1.1\r\nContent-Length: 2000000\r\n\r\n", b"413"),
         (b"POST /retrieve HTTP/1.1\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", b"413"),
