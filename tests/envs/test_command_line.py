@@ -44,7 +44,7 @@ def refusal(capsys, *arguments):
         (("fetch", "--ouput=x"), "unknown argument '--ouput=x'. Did you mean '--output'?"),
         (("fetch", "--out", "x"), "Did you mean '--output'?"),  # no abbreviations
         (("fetch", "more"), "unknown argument 'more'. See: tool fetch --help"),
-        (("fetch", "--kind", "Larg"), "'Larg' is not one of small, large. Did you mean 'large'?"),
+        (("fetch", "--kind", "Largo"), "'Largo' is not one of small, large. Did you mean 'large'?"),
     ],
 )
 def test_wrong_arguments_are_one_line_of_the_command_that_met_them(capsys, arguments, message):
