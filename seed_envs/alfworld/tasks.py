@@ -63,6 +63,10 @@ class TaskSource:
         self._library: Library | None = None
         self._complete: set[str] = set()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the games: a copy in another process opens them when it needs them."""
+        return {**self.__dict__, "_library": None}
+
     def library(self) -> Library:
         """The official games on disk.
 

@@ -170,6 +170,18 @@ def test_states_are_saved_branched_and_carried_to_another_copy(env: ALFWorldEnv)
         env.set_state("somewhere")  # type: ignore[arg-type]
 
 
+def test_a_pickled_environment_plays_on_and_carries_no_library(data_dir: Path) -> None:
+    env = ALFWorldEnv(data_dir=data_dir / "alfworld", split="valid_seen")
+    env.reset(seed=1)
+    env.step(env.rule_action())
+    pickled = pickle.dumps(env)
+    assert len(pickled) < 300_000
+    twin = pickle.loads(pickled)
+    assert twin.get_state() == env.get_state() and twin.rule_action() == env.rule_action()
+    assert win(twin)[1]["task_id"] == win(env)[1]["task_id"]
+    assert twin.reset(seed=2)[0] == env.reset(seed=2)[0] and twin.game is env.game, "one library per process"
+
+
 def test_a_deep_copy_goes_its_own_way_and_shares_the_game(env: ALFWorldEnv) -> None:
     env.reset(seed=5, options={"task_id": "procedural/train/9"})
     twin = copy.deepcopy(env)
