@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,17 @@ def test_sizes_below_one_are_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "--seeds 0: expected at least 1" in capsys.readouterr().err
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Ctrl-C raises ``KeyboardInterrupt``, also where the tests were started in the background, which ignores it."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("only the main thread can be interrupted")
+    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, earlier)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("request_to_end", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_says_what_it_left(
     tmp_path: Path,
@@ -59,8 +71,6 @@ def test_an_interruption_says_what_it_left(
     capsys: pytest.CaptureFixture[str],
     request_to_end: signal.Signals,
 ) -> None:
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("only the main thread can be interrupted")
     earlier = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(stages, "run_jobs", lambda jobs, workers: signal.raise_signal(request_to_end))
     assert main(["quickstart", "--output_dir", str(tmp_path / "x")]) == INTERRUPTED
