@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 import json
 import os
 import pickle
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import warnings
 from functools import partial
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -224,6 +226,18 @@ def test_values_of_any_type_for_the_own_reset_options_are_played_or_refused_by_n
 
 
 @pytest.mark.parametrize("env_id", IDS)
+def test_a_refused_first_reset_does_not_spoil_the_next_episode(env_id):
+    env = gym.make(env_id)
+    with pytest.raises(ValueError, match="no-such-task"):
+        env.reset(options={"task_id": "no-such-task"})
+    env.reset(seed=8)
+    for _ in range(2):
+        ended = env.step(env.unwrapped.oracle_action())[2]
+        if ended:
+            break
+
+
+@pytest.mark.parametrize("env_id", IDS)
 def test_a_named_task_is_played_and_an_unknown_one_is_refused(env_id):
     env = gym.make(env_id)
     _, info = env.reset(seed=8)
@@ -311,6 +325,9 @@ def test_every_environment_has_the_same_rooms(env_id):
     assert issubclass(env_class, SeedEnv)
     assert callable(load_attribute(row.annotator))
     assert "paper" in load_attribute(row.profiles)
+    rooms = {path.name for path in Path(inspect.getfile(env_class)).parent.iterdir()}
+    files = {"env.py", "tasks.py", "oracle.py", "prompts.py", "annotator.py", "__main__.py", "README.md", "manifests"}
+    assert files <= rooms
     for heading in (
         "Description",
         "Task and data",
