@@ -151,7 +151,7 @@ def test_a_template_needs_exactly_one_skill_slot():
         (lambda: PromptTemplate(first="{skill}", turn="", history_item="{actoin}"), "Did you mean 'action'"),
         (lambda: PromptTemplate(first="{skill}", turn="", skill_block="{}"), "skill_block"),
         (lambda: ActionFormat(kind="xml"), "kind='xml'"),  # type: ignore[arg-type]
-        (lambda: ActionFormat(which="frist"), "Did you mean 'first'"),  # type: ignore[arg-type]
+        (lambda: ActionFormat(which="firsts"), "Did you mean 'first'"),  # type: ignore[arg-type]
         (lambda: ActionFormat(reply='{"action": "{action}"}'), "'reply'"),
         (lambda: Profile("p", TEMPLATE, style="windows"), "Did you mean 'window'"),  # type: ignore[arg-type]
     ],
