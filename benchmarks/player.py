@@ -75,6 +75,7 @@ class Player:
         self.attempt = attempt
         self.layout = choose_layout(agent, config)
         self._on_turn = on_turn
+        self._abandoned = threading.Event()
         self._profile: Profile = config.suite.find_profile(config.profile)
         make_env = functools.partial(
             make_agent_env,
@@ -90,7 +91,8 @@ class Player:
     def play(self, episodes: Iterable[Planned], emit: Emit) -> None:
         """Play the episodes; each goes to ``emit`` as soon as it ends, one at a time.
 
-        An exception of ``emit`` ends the playing and is raised here.
+        An exception of ``emit`` ends the playing, once the episodes of the other loops have ended, and is raised here.
+        An interrupt abandons them: the agent is closed, so that nothing is waited for.
         """
         source, lock, stop = iter(episodes), threading.Lock(), threading.Event()
 
@@ -105,8 +107,13 @@ class Player:
             lane(self._pools[0])
             return
         with ThreadPoolExecutor(len(self._pools)) as threads:
-            for future in [threads.submit(lane, pool) for pool in self._pools]:
-                future.result()
+            try:
+                for future in [threads.submit(lane, pool) for pool in self._pools]:
+                    future.result()
+            except KeyboardInterrupt:
+                self._abandoned.set()
+                self.agent.close()
+                raise
 
     def close(self) -> None:
         """Close the environments (not the agent)."""
@@ -145,9 +152,15 @@ class Player:
             replies = vet_replies(self.agent.act(requests), len(requests))
         except (Exception, SystemExit) as error:
             replies = [failed_reply(error) for _ in requests]
+        if self._abandoned.is_set():
+            raise _Abandoned
         if self._on_turn is not None:
             self._on_turn(requests, replies)
         return replies
+
+
+class _Abandoned(BaseException):
+    """Ends a loop whose run was interrupted; its episodes are neither finished nor failed."""
 
 
 def utc_now() -> str:

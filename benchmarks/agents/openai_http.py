@@ -70,13 +70,17 @@ class OpenAIAgent:
         self.skill_for: SkillFor | None = load_skills(settings.skill_prompt)
         self._limiter = RateLimiter(settings.requests_per_minute)
         self._client: httpx.AsyncClient | None = None
+        self._lock, self._closed = threading.Lock(), False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="openai-agent")
         self._thread.start()
 
     def act(self, requests: Sequence[Request]) -> list[Reply]:
         """Ask for all requests at once; each succeeds or fails alone."""
-        futures = [asyncio.run_coroutine_threadsafe(self._answer(request), self._loop) for request in requests]
+        with self._lock:
+            if self._closed:
+                raise EndpointFailed(f"{self._address}: the agent is closed")
+            futures = [asyncio.run_coroutine_threadsafe(self._answer(request), self._loop) for request in requests]
         return [future.result() for future in futures]
 
     def describe(self) -> Mapping[str, Any]:
@@ -84,15 +88,21 @@ class OpenAIAgent:
         return {"kind": "OpenAIAgent", "model": self.model, "address": self._address}
 
     def close(self) -> None:
-        """Close connections and the event loop's thread."""
-        if self._loop.is_closed():
-            return
-        asyncio.run_coroutine_threadsafe(self._close_client(), self._loop).result()
+        """Give up what is waited for, and close connections and the event loop's thread."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        asyncio.run_coroutine_threadsafe(self._give_up(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
-    async def _close_client(self) -> None:
+    async def _give_up(self) -> None:
+        waiting = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
         if self._client is not None:
             await self._client.aclose()
 

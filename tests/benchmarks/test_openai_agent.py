@@ -6,7 +6,12 @@ import asyncio
 import base64
 import functools
 import io
+import json
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -22,7 +27,7 @@ from seed_benchmarks.agents import openai_http
 from seed_benchmarks.agents.openai_http import OpenAIAgent, split_endpoint
 from seed_benchmarks.agents.pacing import RateLimiter, backoff, retry_after
 from seed_benchmarks.config import AgentSettings, RunConfig
-from seed_benchmarks.errors import UnknownAgent
+from seed_benchmarks.errors import EndpointFailed, UnknownAgent
 from seed_benchmarks.records import read_heads, read_transcripts
 from seed_benchmarks.runner import resume_run, start_run
 from seed_benchmarks.suite import Suite
@@ -300,6 +305,41 @@ def test_a_whole_run_over_a_bad_line_and_its_resumption(tmp_path):
     assert result.summary["tokens"]["completion"] <= 7 * steps
     _, transcript = next(read_transcripts(tmp_path / "run" / "episodes.jsonl"))
     assert transcript["steps"][0]["meta"]["usage"]["completion_tokens"] == 7
+
+
+def test_an_interrupt_waits_for_no_endpoint(tmp_path, repo):
+    """Four loops hang on a silent server; the run still ends at once, and nothing counts as failed."""
+    everybody, never = threading.Barrier(5), threading.Event()
+
+    def behave(handler, body, attempt):
+        everybody.wait(120)
+        never.wait(300)
+
+    (tmp_path / "suite.json").write_text(json.dumps(suite_record()))
+    path = os.pathsep.join([str(repo), str(repo / "tests" / "helpers"), *sys.path])
+    with serve(behave) as server:
+        command = [sys.executable, "-m", "seed_benchmarks", "run", "--suite", str(tmp_path / "suite.json")]
+        command += ["--agent", f"openai:tiny@{server.url}", "--batch-size", "4", "--out", str(tmp_path / "run")]
+        process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, text=True)
+        try:
+            everybody.wait(120)
+            process.send_signal(signal.SIGINT)
+            printed, _ = process.communicate(timeout=100)  # a request would be given up after 120 seconds
+        finally:
+            never.set()
+            process.kill()
+    assert process.returncode == 130
+    assert "0 of 24 episodes scored (0 tasks), 0 failed, 24 missing" in printed
+
+
+def test_a_closed_agent_asks_nobody():
+    with serve(lambda handler, body, attempt: handler.answer(completion("ok"))) as server:
+        agent = OpenAIAgent(AgentSettings("openai:m@u"), f"tiny@{server.url}", PROFILES["paper"])
+        agent.close()
+        agent.close()
+        with pytest.raises(EndpointFailed, match="closed"):
+            agent.act([request()])
+    assert not server.seen
 
 
 def test_specs_without_an_address_are_explained(monkeypatch):
