@@ -189,9 +189,17 @@ class WebShopBrowserEnv(WebShopEnv):
 
     def _begin(self, task_id: str, options: dict[str, Any]) -> str:
         super()._begin(task_id, options)
-        with self._ended_on_fault():
-            self._open(task_id)
-            return self._look()
+        used = self._chromium is not None
+        try:
+            with self._ended_on_fault():
+                self._open(task_id)
+        except Exception:
+            if not used:
+                raise
+            # The browser may have died since the last episode; a fresh one gets a try.
+            with self._ended_on_fault():
+                self._open(task_id)
+        return self._look()
 
     def _open(self, task_id: str) -> None:
         driver = self.driver

@@ -83,9 +83,7 @@ class WebShopEnv(SeedEnv[str]):
     by anybody's exact purchase. ``rule_action()`` is the baseline: search the instruction, buy the first product.
 
     ## Arguments
-    ``mode`` and ``rules`` (single switches), ``catalogue``, ``data_dir``, ``num_products``, ``catalogue_seed``,
-    ``price_seed``, ``human_goals``, ``hostile``, ``show_attrs``, ``reviews``, ``search_engine``, ``nouns``,
-    ``obs_mode``, ``reward_type``, ``num_prev_obs``, ``num_prev_actions``, ``split``, ``render_mode``.
+    All have defaults; wrong names and values are refused with close matches.
 
     ## Registered versions
     ``seed/WebShop-v0`` (``mode="original"``), ``seed/WebShop-Fixed-v0`` (``mode="fixed"``),

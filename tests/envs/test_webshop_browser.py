@@ -302,11 +302,15 @@ def test_a_browser_that_dies_is_replaced_by_the_next_reset_and_closing_leaves_no
         assert env.reset(seed=0)[0] == text.reset(seed=0)[0]
         assert env.step("search[red]")[0] == text.step("search[red]")[0]
         second = env._chromium.profile
+        os.killpg(env._chromium.driver.service.process.pid, signal.SIGKILL)
+        assert env.reset(seed=1)[0] == text.reset(seed=1)[0]
+        wait_until_gone(second)
+        third = env._chromium.profile
         with pytest.raises(TypeError, match="cannot be copied"):
             copy.deepcopy(env)
         env.close()
         env.close()
-    wait_until_gone(second)
+    wait_until_gone(third)
     with pytest.raises(EpisodeEnded):
         env.step("search[red]")
 
