@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from seed_envs.profiles import Profile
 from seed_envs.registration import ENVIRONMENTS, EnvRow, load_attribute
@@ -24,6 +26,44 @@ def page_name(row: EnvRow) -> str:
     return row.entry_point.rpartition(":")[2].removesuffix("Env").lower() + ".md"
 
 
+def description(env_class: type[Any]) -> str:
+    """The class docstring as a page: cross references as code, the list of arguments below its heading.
+
+    Where the heading has no list of its own, it is taken from the ``Args`` of the class, or else of ``__init__``.
+    """
+    text, found = split_arguments(env_class, inspect.getdoc(env_class) or "")
+    listed = found or split_arguments(env_class, inspect.getdoc(env_class.__init__) or "")[1]
+    before, heading, after = text.partition("## Arguments\n")
+    own, separator, rest = after.partition("\n## ")
+    if listed and "* ``" not in own:
+        text = f"{before}{heading}{own.rstrip()}\n\n{listed}\n{separator}{rest}"
+    return re.sub(r":\w+:`~?([^`]+)`", r"``\1``", text)
+
+
+def split_arguments(env_class: type[Any], docstring: str) -> tuple[str, str]:
+    """A docstring without its ``Args`` section, and that section as a list with types and defaults."""
+    head, found, block = docstring.partition("\nArgs:\n")
+    block, _, tail = block.partition("\n\n")
+    parameters = inspect.signature(env_class.__init__).parameters
+
+    def item(match: re.Match[str]) -> str:
+        parameter = parameters.get(match[1])
+        if parameter is None or parameter.default is inspect.Parameter.empty:
+            return f"* ``{match[1]}``: "
+        return f"* ``{match[1]}`` (``{parameter.annotation}``, default ``{parameter.default!r}``): "
+
+    entries = re.sub(r"^    (\*{0,2}\w+): ", item, block, flags=re.MULTILINE)
+    return head.rstrip() + (f"\n\n{tail}" if found and tail else ""), re.sub(r"\n {8}", "\n  ", entries)
+
+
+def picture(name: str) -> str:
+    """The environment's picture below the title, where there is one."""
+    for file in (f"{name}.gif", f"{name}.png"):
+        if (FOLDER / "images" / file).is_file():
+            return f"![{name}](../images/{file})\n\n"
+    return ""
+
+
 def profile_table(profiles: dict[str, Profile]) -> str:
     """The profiles of an environment as a Markdown table."""
     lines = [
@@ -34,7 +74,7 @@ def profile_table(profiles: dict[str, Profile]) -> str:
         history = "all" if profile.history is None else str(profile.history)
         lines.append(
             f"| `{name}` | {profile.max_steps or 'registered'} | {history} | {profile.style} | "
-            f"-{profile.invalid_penalty:g} | x {profile.reward_scale:g} | {profile.source} |"
+            f"{-profile.invalid_penalty or 0:g} | x {profile.reward_scale:g} | {profile.source} |"
         )
     return "\n".join(lines)
 
@@ -54,7 +94,7 @@ def build_pages() -> dict[str, str]:
             for other in ids
         )
         pages[name] = (
-            f"{NOTE}\n\n# {env_class.__name__}\n\n{inspect.cleandoc(env_class.__doc__ or '')}\n\n"
+            f"{NOTE}\n\n# {env_class.__name__}\n\n{picture(Path(name).stem)}{description(env_class)}\n\n"
             f"## Ids\n\n| id | step limit | arguments |\n|---|---|---|\n{listed}\n\n"
             f"## Profiles\n\n{profile_table(load_attribute(row.profiles))}\n"
         )

@@ -50,7 +50,7 @@ class EZPointsEnv(CardGameEnv):
     The shortest way to complete the current formula.
 
     ## Arguments
-    See ``__init__``.
+    All have defaults; wrong names and values are refused with close matches.
 
     ## Registered versions
     ``seed/EZPoints-v0``: classic rules, target 12, 8 steps.

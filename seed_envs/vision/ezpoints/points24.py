@@ -42,7 +42,7 @@ class Points24Env(CardGameEnv):
     is still empty.
 
     ## Arguments
-    See ``__init__``.
+    As ``EZPointsEnv``, without ``hands``.
 
     ## Registered versions
     ``seed/Points24-v0``: classic rules, target 24, 20 steps.

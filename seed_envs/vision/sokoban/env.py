@@ -112,7 +112,7 @@ class SokobanEnv(SeedEnv[Observation]):
     Small rooms: an optimal action from the table of all positions. Larger rooms: push-optimal A* with a budget.
 
     ## Arguments
-    See ``__init__``.
+    All have defaults; wrong names and values are refused with close matches.
 
     ## Registered versions
     ``seed/Sokoban-v0``: 6x6, one box, 15 turns.
