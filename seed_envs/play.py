@@ -43,7 +43,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--seed", type=int, default=0, help="chooses the task and the random player's moves (default 0)"
     )
-    parser.add_argument("--task_id", help="play exactly this task")
+    parser.add_argument("--task-id", "--task_id", help="play exactly this task")
     parser.add_argument("--split", help="draw the task from this split")
     add_version(parser)
     return parser
