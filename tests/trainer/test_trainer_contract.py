@@ -255,11 +255,12 @@ def test_one_step_raises_the_log_probability_of_better_episodes(make_trainer: Tr
     }
     mask = batch["completion_mask"] * batch["tool_mask"]
     before = (trainer._score_chunks(trainer.model, arguments, 1) * mask).sum(1)
-    optimizer = torch.optim.SGD(trainer.model.parameters(), lr=0.5)
+    optimizer = torch.optim.SGD(trainer.model.parameters(), lr=0.05)
     trainer._compute_loss(trainer.model, batch).backward()
     optimizer.step()
     change = (trainer._score_chunks(trainer.model, arguments, 1) * mask).sum(1) - before
-    assert torch.corrcoef(torch.stack([batch["advantages"], change]))[0, 1] > 0.3
+    # A small step along the gradient raises sum A log pi by its squared norm, whatever was sampled.
+    assert (batch["advantages"] * change).sum() > 0 and change.abs().max() > 1e-4
 
 
 def test_layouts_agree_where_an_episode_has_one_turn(make_trainer: TrainerFactory) -> None:

