@@ -165,27 +165,28 @@ def build_cache(folder: Path, progress: Callable[[int, int], None] | None = None
 
 
 class CacheLibrary(_Indexed):
-    """Games from a compiled cache.
+    """Games from a compiled cache; messages about tasks name the folder that it was made from.
 
     Args:
         path: the cache file.
     """
 
     def __init__(self, path: Path) -> None:
-        self._folder, self._index, self._body = _read_cache(path)
-        super().__init__(tuple(self._index), path)
+        folder, self._index, self._body = _read_cache(path)
+        self._path = path
+        super().__init__(tuple(self._index), folder)
 
     def _compile(self, task_id: str) -> Game:
         try:
             offset, length = self._index[task_id]
             return unpack_game(task_id, json.loads(_inflate(self._body[offset : offset + length])))
         except _DAMAGE as error:
-            raise DataInvalid(f"{self.source}: the record of {task_id!r} is damaged: {error}; {_REBUILD}") from error
+            raise DataInvalid(f"{self._path}: the record of {task_id!r} is damaged: {error}; {_REBUILD}") from error
 
     def document(self, task_id: str) -> dict[str, Any]:
         """See ``library.Library``; read from the files the cache was made from."""
         self._check(task_id)
-        return open_source(self._folder).document(task_id)
+        return open_source(self.source).document(task_id)
 
 
 _REBUILD: Final = "rebuild it with: python -m seed_envs.alfworld import PATH"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final, Literal
 
+from seed_envs.errors import DataInvalid
 from seed_envs.profiles import Profile, get_profile
 from seed_envs.rollout import Policy, Reply, Request, rollout
 from seed_envs.tasks import TaskSpec
@@ -74,9 +75,15 @@ def demonstrations(
 
     Returns:
         The trajectories in task order.
+
+    Raises:
+        DataInvalid: when a task cannot be played (a missing or damaged game); names how many and the first.
     """
     chosen = get_profile(ENV_ID, profile)
     with EnvPool(partial(make_agent_env, ENV_ID, chosen, **env_kwargs), 1) as pool:
         tasks = [TaskSpec(task_id=task_id, group=number) for number, task_id in enumerate(task_ids)]
         played = rollout(pool, expert_policy(chosen, expert), tasks, env_id=ENV_ID, profile=chosen)
+    faults = [(trajectory.task_id, trajectory.error) for trajectory in played if trajectory.error is not None]
+    for task_id, error in faults[:1]:
+        raise DataInvalid(f"{len(faults)} of {len(played)} tasks cannot be played; {task_id!r}: {error.message}")
     return [trajectory for trajectory in played if trajectory.success or not won_only]

@@ -98,6 +98,8 @@ def test_the_cache_holds_the_same_games_and_notices_changed_data(
     assert isinstance(library, cache.CacheLibrary)
     assert {i: cache.pack_game(library.game(i)) for i in library.ids} == plain
     assert wins(Engine(library.game("train/task-0/trial_1")))
+    with pytest.raises(UnknownTask, match=re.escape(f"4 games of {folder.resolve()}.")):
+        library.game("train/task-9/trial_1")
     make_pack(folder, 3)
     open_library.cache_clear()
     assert len(open_library(folder).ids) == 3
@@ -310,6 +312,10 @@ def test_list_export_and_demos(tmp_path: Path, capsys: pytest.CaptureFixture[str
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(rows) == 5 and all(row["success"] for row in rows)
     assert "<action>" in rows[0]["steps"][0]["reply"] and rows[0]["steps"][0]["messages"][0]["role"] == "user"
+    bad = put_game(tmp_path / "tree", "mine/task/trial_1", "no json")
+    command = ["demos", "custom", "--data-dir", str(tmp_path / "tree"), "--output", str(out)]
+    assert main(command) == 2
+    assert f"1 of 1 tasks cannot be played; 'mine/task/trial_1': {bad}" in capsys.readouterr().err
     assert main(["import", str(tmp_path / "nowhere")]) == 2
     assert "download" in capsys.readouterr().err
     assert os.environ["SEED_CACHE_DIR"] == str(tmp_path / "cache")
