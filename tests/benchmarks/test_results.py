@@ -1,0 +1,46 @@
+"""The checked-in baselines: complete, on the tasks that are listed today, and in the table that describes them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from seed_benchmarks.baselines import results_markdown
+from seed_benchmarks.suites import SUITES, find_suite
+
+
+@pytest.fixture(scope="module")
+def results(repo):
+    return repo / "benchmarks" / "results"
+
+
+def test_every_mini_suite_has_its_three_players(results):
+    found = {path.stem for path in results.glob("*.json")}
+    wanted = {
+        f"{suite.name.replace('/', '_')}--{agent}"
+        for suite in SUITES
+        if suite.name.split("/")[1].startswith("mini")
+        for agent in ("oracle", "rule", "random")
+    }
+    assert wanted <= found
+
+
+def test_every_result_is_complete_and_says_how_it_was_made(results):
+    for path in results.glob("*.json"):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        assert record["complete"] and record["counts"]["failed"] == 0, path.name
+        assert record["command"].startswith(f"seed-bench run --suite {record['suite']} --agent {record['agent']}")
+        assert record["counts"]["tasks"] == find_suite(record["suite"]).tasks
+        assert record["software"]["python"] and record["hardware"]["cores"]
+
+
+def test_mini_results_are_on_the_tasks_of_today(results, monkeypatch):
+    monkeypatch.delenv("SEED_DATA_DIR", raising=False)
+    for path in results.glob("*_mini*--oracle.json"):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        assert record["manifest"]["sha256"] == find_suite(record["suite"]).load_tasks().sha256, path.name
+
+
+def test_the_table_is_made_from_the_results(results):
+    assert (results / "README.md").read_text(encoding="utf-8") == results_markdown(results)
