@@ -90,8 +90,8 @@ def render(arms: Sequence[Arm], title: str = "Training report") -> str:
         "other time of the same steps.</p>",
         *_panel(runs),
         "<h2>Episodes</h2>",
-        '<p class="note">Colour is the gate of a token under the episode\'s skill. Point at a token for its numbers.'
-        "</p>",
+        '<p class="note">Colour is sigmoid(beta D) of a token: blue where the episode\'s skill makes it likelier, '
+        "orange where it makes it less likely. Point at a token for its numbers.</p>",
         _scale(),
         *_episodes(runs),
     ]
