@@ -284,6 +284,7 @@ def test_other_observation_forms_are_refused() -> None:
         WebShopBrowserEnv(obs_mode="text_rich")
 
 
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks at processes in /proc")
 def test_a_browser_that_dies_is_replaced_by_the_next_reset_and_closing_leaves_nothing() -> None:
     env = WebShopBrowserEnv(no_sandbox=ROOT, num_products=100, obs_mode="parts")
     text = WebShopEnv(num_products=100, obs_mode="parts")
