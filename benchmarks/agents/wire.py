@@ -58,8 +58,10 @@ def read_completion(record: Any) -> Completion:
         usage = record.get("usage") or {}
         finish_reason = str(choice.get("finish_reason") or "")
         counts = int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
+    except (KeyError, IndexError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"no chat completion: {type(error).__name__}: {error}") from error
+    if min(counts) < 0:
+        raise ValueError(f"no chat completion: token counts below 0: {counts}")
     if text is None and not reasoning:
         text = ""
     if not isinstance(text, (str, type(None))) or not isinstance(reasoning, (str, type(None))):

@@ -134,8 +134,26 @@ def drip(handler):
         lambda handler: handler.answer({"choices": []}),
         lambda handler: handler.answer({"choices": [{"message": {"content": 7}}]}),
         lambda handler: handler.answer(b"\xff\xfe garbage"),
+        lambda handler: handler.answer(completion("free", prompt_tokens=-1)),
+        lambda handler: handler.answer(completion("endless", completion_tokens=float("inf"))),
+        lambda handler: handler.answer(completion("many", completion_tokens=[1])),
     ],
-    ids=["hangs up", "half", "slow", "drips", "503", "429", "html", "deep", "empty", "number", "bytes"],
+    ids=[
+        "hangs up",
+        "half",
+        "slow",
+        "drips",
+        "503",
+        "429",
+        "html",
+        "deep",
+        "empty",
+        "number",
+        "bytes",
+        "negative",
+        "infinite",
+        "list",
+    ],  # fmt: skip
 )
 def test_what_may_pass_is_tried_again(fault):
     impatient = {"request_timeout": 0.5, "retries": 50} if fault in (too_slow, drip) else {}
