@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .errors import MergeConflict, RunFolderInvalid
+from .errors import MergeConflict
 from .folder import RunFolder, write_json
 from .heads import read_run
 from .journal import Journal, read_lines
@@ -103,6 +103,3 @@ def _copy_attempts(folders: Sequence[RunFolder], joined: RunFolder) -> None:
 
 def _without_version(config: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in config.items() if key != "schema_version"}
-
-
-__all__ = ["RunFolderInvalid", "merge_runs"]

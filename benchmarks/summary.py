@@ -181,9 +181,5 @@ def _power(scored: Sequence[EpisodeRecord], confidence: float) -> dict[str, Any]
     return {**row, "tasks_needed": needed}
 
 
-def _error_type(record: EpisodeRecord) -> str:
-    return (record.error or {}).get("type", "?")
-
-
 def _list(interval: Interval | None) -> list[float] | None:
     return None if interval is None else list(interval)

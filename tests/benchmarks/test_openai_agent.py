@@ -153,7 +153,7 @@ def drip(handler):
         "negative",
         "infinite",
         "list",
-    ],  # fmt: skip
+    ],
 )
 def test_what_may_pass_is_tried_again(fault):
     impatient = {"request_timeout": 0.5, "retries": 50} if fault in (too_slow, drip) else {}
