@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -30,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
     """
     signal.signal(signal.SIGTERM, _as_interrupt)
+    if arguments is None and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # agents and environments of one's own; last, so that they hide nothing
     return run(build_parser(), arguments)
 
 

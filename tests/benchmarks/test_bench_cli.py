@@ -391,6 +391,23 @@ def test_an_interrupt_leaves_a_summary_and_a_run_to_go_on_with(suite, tmp_path, 
     assert summary["counts"]["scored"] == len(list(read_heads(out / "episodes.jsonl"))) > 0
 
 
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_modules_of_the_current_folder_are_found(tmp_path, repo, workers):
+    """As the installed command is started: without the current folder on the path."""
+    (tmp_path / "mine.py").write_text(
+        'def agent(request):\n    return f"<think></think><action>{request.context.admissible[0]}</action>"\n'
+    )
+    (tmp_path / "json.py").write_text("raise RuntimeError('hides a module of Python')\n")
+    start = "import sys; sys.path.remove(''); from seed_benchmarks.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", start, "run", "--suite", "alfworld/mini", "--agent", "python:mine:agent"]
+    command += ["--limit", "2", "--max-steps", "2", "--num-workers", workers, "--out", "run", "--quiet"]
+    path = os.pathsep.join([str(repo), *(entry for entry in sys.path if entry)])
+    env = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "2 of 2 episodes scored" in done.stdout
+
+
 def test_every_user_error_is_one_of_the_projects_own():
     import seed_benchmarks.errors as errors
 
