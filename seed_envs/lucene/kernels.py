@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import threading
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -165,14 +166,19 @@ def _one_query(postings: Postings, terms: NDArray[np.int64], counts: NDArray[np.
     return documents[order].astype(np.int32, copy=False), scores32[order]
 
 
-def numba_kernel(postings: Postings, queries: Queries, k: int) -> Best:
-    """The compiled kernel; same arguments and results as `numpy_kernel`."""
+@lru_cache(maxsize=1)
+def _compiled() -> Callable[..., None]:
     from seed_envs.lucene.compiled import search_batch
 
+    return search_batch
+
+
+def numba_kernel(postings: Postings, queries: Queries, k: int) -> Best:
+    """The compiled kernel; same arguments and results as `numpy_kernel`."""
     size = postings.length_codes.shape[0]
     best = Best.unset(len(queries.ends), min(k, size))
     accumulator = _accumulator(size)
-    search_batch(*postings, *queries, accumulator, _workspace.seen, _workspace.sums, *best)
+    _compiled()(*postings, *queries, accumulator, _workspace.seen, _workspace.sums, *best)
     return best
 
 
