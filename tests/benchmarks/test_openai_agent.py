@@ -341,7 +341,7 @@ def test_an_interrupt_waits_for_no_endpoint(tmp_path, repo):
         process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, text=True)
         try:
             everybody.wait(120)
-            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGTERM)  # as Ctrl-C, which a shell may have switched off for its background
             printed, _ = process.communicate(timeout=100)  # a request would be given up after 120 seconds
         finally:
             never.set()
