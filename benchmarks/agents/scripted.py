@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from seed_envs.profiles import Profile
 from seed_envs.rollout import Reply, Request, failed_reply
 
@@ -64,12 +62,8 @@ class RuleAgent(_Scripted):
 
 
 class RandomAgent(_Scripted):
-    """Draws uniformly from the admissible actions; every turn of every episode has a seed of its own."""
+    """Asks the environment for a random action, which it draws with the generator that the episode's seed started."""
 
     def choose(self, request: Request) -> str:
-        """A random action; the environment draws where it lists none."""
-        actions = request.context.admissible
-        if not actions:
-            return str(request.call("random_action"))
-        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([request.task.seed or 0, request.turn])))
-        return str(actions[int(rng.integers(len(actions)))])
+        """A random action."""
+        return str(request.call("random_action"))
