@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from seed_envs.errors import close_matches
 
@@ -200,12 +200,13 @@ class SEEDOptions:
         Raises:
             ValueError: Naming the field, the value and what was expected.
         """
-        for item in fields(SEEDOptions):
-            choices = _choices(str(item.type))
-            value = getattr(self, item.name)
+        # Not from the fields' own `type`: transformers' argument parser overwrites it.
+        for name, annotation in get_type_hints(SEEDOptions).items():
+            choices = list(get_args(annotation)) if get_origin(annotation) is Literal else []
+            value = getattr(self, name)
             if choices and value not in choices:
                 hint = close_matches(value, choices, limit=1)
-                raise ValueError(f"{item.name}={value!r} is unknown, expected one of {choices}.{hint}")
+                raise ValueError(f"{name}={value!r} is unknown, expected one of {choices}.{hint}")
         source = parse_skill_source(self.skill_source)
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
@@ -237,8 +238,3 @@ class SEEDOptions:
     def ages(self) -> list[int]:
         """Ages of the staleness diagnostic."""
         return sorted({int(part) for part in self.staleness_ages.split(",") if part.strip()})
-
-
-def _choices(annotation: str) -> list[str]:
-    """Return the values of a ``Literal[...]`` annotation, none for any other."""
-    return re.findall(r"[\"']([^\"']+)[\"']", annotation) if annotation.startswith("Literal[") else []

@@ -86,7 +86,7 @@ def _vet(reply: Any) -> Reply:
 #: Kind of agent -> ``module:class`` inside this package; the class takes ``(settings, argument, profile)``.
 AGENTS: Mapping[str, tuple[str, str, str]] = {
     "oracle": ("scripted", "OracleAgent", "knows the answer: an upper bound"),
-    "random": ("scripted", "RandomAgent", "the environment's random player, mostly uniform over the admissible actions"),
+    "random": ("scripted", "RandomAgent", "the environment's random player: draws from the admissible actions"),
     "rule": ("scripted", "RuleAgent", "the environment's hand-written player"),
     "python": ("functions", "FunctionAgent", "python:MODULE:FUNCTION, called with a Request, returns a str or Reply"),
     "hf": ("transformers_model", "TransformersAgent", "hf:PATH, a model folder, .gguf file or hub name, batched"),

@@ -96,6 +96,12 @@ def test_impossible_configurations_are_explained(options: dict[str, Any], messag
         config(**options)
 
 
+def test_values_are_checked_as_before_after_a_command_line_was_read() -> None:
+    resolved()  # transformers' parser changes the fields of the dataclasses it reads
+    with pytest.raises(ValueError, match="opd_gate='gapp' is unknown"):
+        config(opd_gate="gapp")
+
+
 def test_filtered_sampling_warns() -> None:
     with pytest.warns(UserWarning, match="sampling distribution"):
         config(top_p=0.9)
