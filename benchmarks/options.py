@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from seed_envs.command_line import key_and_value
 from seed_envs.errors import close_matches
 
 from .config import AgentSettings, RunConfig
@@ -124,7 +125,7 @@ def resolve(options: dict[str, Any]) -> RunConfig:
         suite,
         settings,
         profile=options.get("profile", suite.profile),
-        env_kwargs=dict(key_and_value(text) for text in options.get("env_arg", [])),
+        env_kwargs=dict(_env_arg(text) for text in options.get("env_arg", [])),
         **{key: value for key, value in options.items() if key in of_run},
     )
 
@@ -176,15 +177,11 @@ def shard(text: str) -> tuple[int, int]:
     return int(found.group(1)), int(found.group(2))
 
 
-def key_and_value(text: str) -> tuple[str, Any]:
-    """``KEY=VALUE``; the value is JSON, or text where it is not."""
-    key, equals, value = text.partition("=")
-    if not key or not equals:
-        raise ConfigInvalid(f"--env-arg {text!r}: expected KEY=VALUE")
+def _env_arg(text: str) -> tuple[str, Any]:
     try:
-        return key, json.loads(value)
-    except ValueError:
-        return key, value
+        return key_and_value(text)
+    except argparse.ArgumentTypeError as error:
+        raise ConfigInvalid(f"--env-arg {error}") from None
 
 
 def _convert(action: argparse.Action, value: Any, where: str) -> Any:

@@ -17,9 +17,9 @@ import gymnasium as gym
 
 from seed_envs.base import SeedEnv
 from seed_envs.data import data_dir
-from seed_envs.errors import DataInvalid, DataMissing, UnboundedSplit, close_matches
+from seed_envs.errors import DataInvalid, DataMissing, UnboundedSplit, UnknownOption, close_matches
 from seed_envs.profiles import Profile, get_profile
-from seed_envs.registration import load_attribute
+from seed_envs.registration import load_attribute, make
 from seed_envs.tasks import Manifest
 
 from .errors import ConfigInvalid, UnknownSuite
@@ -147,11 +147,9 @@ class Suite:
 
     def _make(self, arguments: dict[str, Any]) -> gym.Env[Any, Any]:
         try:
-            return gym.make(self.env_id, **arguments)
-        except TypeError as error:
-            if "unexpected keyword argument" not in str(error):
-                raise
-            raise ConfigInvalid(f"suite {self.name!r}, environment arguments {sorted(arguments)}: {error}") from error
+            return make(self.env_id, **arguments)
+        except UnknownOption as error:
+            raise ConfigInvalid(f"suite {self.name!r}: {error}") from error
 
 
 def load_suite(path: Path) -> Suite:

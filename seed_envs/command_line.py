@@ -6,6 +6,7 @@ It knows no command. Exit codes: 0 complete, 1 incomplete, 2 a request that cann
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -52,6 +53,21 @@ class Parser(argparse.ArgumentParser):
 def add_version(parser: argparse.ArgumentParser) -> None:
     """Adds ``--version``."""
     parser.add_argument("--version", action="version", version=f"{parser.prog} {__version__}")
+
+
+def key_and_value(text: str) -> tuple[str, Any]:
+    """Reads ``KEY=VALUE``; the value is JSON, or text where it is not.
+
+    Raises:
+        argparse.ArgumentTypeError: When it is not of that form.
+    """
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected KEY=VALUE")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
 
 
 def run(

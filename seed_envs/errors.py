@@ -28,7 +28,7 @@ class UnknownSplit(SeedEnvsError, ValueError):
 
 
 class UnknownOption(SeedEnvsError, ValueError):
-    """A key of ``reset(options=...)``, or a value for it, that the environment does not have."""
+    """A constructor argument or a key of ``reset(options=...)``, or its value, that the environment does not have."""
 
 
 class UnknownProfile(SeedEnvsError, ValueError):

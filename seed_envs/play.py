@@ -11,8 +11,8 @@ import gymnasium as gym
 
 import seed_envs
 from seed_envs.chat import split_observation
-from seed_envs.command_line import INCOMPLETE, Parser, add_version, run
-from seed_envs.registration import ENVIRONMENTS, find_row
+from seed_envs.command_line import INCOMPLETE, Parser, add_version, key_and_value, run
+from seed_envs.registration import ENVIRONMENTS, find_row, make
 
 Player = Callable[[gym.Env[Any, str], dict[str, Any]], str | None]
 
@@ -30,7 +30,10 @@ def _parser() -> Parser:
     parser = Parser(
         prog="seed-play",
         description="Play an environment in the terminal.",
-        epilog="examples:\n  seed-play seed/ALFWorld-v0\n  seed-play seed/Sokoban-v0 --player oracle --seed 7",
+        epilog=(
+            "examples:\n  seed-play seed/ALFWorld-v0\n  seed-play seed/Sokoban-v0 --player oracle --seed 7\n"
+            "  seed-play seed/Sokoban-v0 --env-arg levels=classic"
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("env", help="one of: " + ", ".join(row.id for row in ENVIRONMENTS))
@@ -45,13 +48,21 @@ def _parser() -> Parser:
     )
     parser.add_argument("--task-id", "--task_id", help="play exactly this task")
     parser.add_argument("--split", help="draw the task from this split")
+    parser.add_argument(
+        "--env-arg",
+        type=key_and_value,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="argument of the environment, JSON value; the environment's page lists them",
+    )
     add_version(parser)
     return parser
 
 
 def _play(args: argparse.Namespace) -> int:
     find_row(args.env)
-    env = gym.make(args.env)
+    env = make(args.env, **dict(args.env_arg))
     options = {key: value for key in ("task_id", "split") if (value := getattr(args, key)) is not None}
     observation, info = env.reset(seed=args.seed, options=options)
     player = _PLAYERS[args.player]
@@ -79,6 +90,7 @@ def _human(env: gym.Env[Any, str], info: dict[str, Any]) -> str | None:
         try:
             line = input("> ")
         except (EOFError, KeyboardInterrupt):
+            print()
             return None
         if line != "?":
             return line

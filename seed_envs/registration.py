@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import load_env_creator
 
-from seed_envs.errors import DependencyMissing, UnknownEnvironment, close_matches
+from seed_envs.errors import DependencyMissing, UnknownEnvironment, UnknownOption, close_matches
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,40 @@ def find_row(env_id: str) -> EnvRow:
     raise UnknownEnvironment(
         f"environment {env_id!r} is unknown; known: {', '.join(known)}.{close_matches(env_id, known)}"
     )
+
+
+def make(env_id: str, **kwargs: Any) -> gym.Env[Any, Any]:
+    """``gym.make``, with an error that helps when the environment does not take an argument.
+
+    Args:
+        env_id: Gymnasium id; ``module:id`` imports the module first.
+        **kwargs: What ``gym.make`` takes: its own arguments and those of the environment.
+
+    Raises:
+        UnknownOption: For an argument that the environment lacks, with all it has and close matches.
+    """
+    try:
+        return gym.make(env_id, **kwargs)
+    except TypeError as error:
+        found = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+        if found is None or found[1] not in kwargs:
+            raise
+        known = _argument_names(env_id)
+        hint = close_matches(found[1], known)
+        raise UnknownOption(f"{env_id} has no argument {found[1]!r}; it takes {known}.{hint}") from None
+
+
+def _argument_names(env_id: str) -> list[str]:
+    """The constructor arguments of an environment, those that it hands on to its base classes included."""
+    entry_point = gym.spec(env_id.rpartition(":")[2]).entry_point
+    creator: Any = load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
+    names: set[str] = set()
+    for maker in creator.__mro__ if isinstance(creator, type) else (creator,):
+        parameters = inspect.signature(maker).parameters.values()
+        names.update(item.name for item in parameters if item.kind in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY))
+        if all(item.kind is not item.VAR_KEYWORD for item in parameters):
+            break
+    return sorted(names)
 
 
 def load_attribute(reference: str) -> Any:

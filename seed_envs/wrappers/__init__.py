@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium as gym
 
 from seed_envs.profiles import Profile, get_profile
+from seed_envs.registration import make
 from seed_envs.wrappers.actions import ParseAction
 from seed_envs.wrappers.history import HistoryWindow
 from seed_envs.wrappers.prompts import Prompt
@@ -33,14 +34,14 @@ def make_agent_env(
         The wrapped environment. ``env.get_wrapper_attr("profile")`` is the profile.
 
     Raises:
-        UnknownEnvironment, UnknownProfile: With close matches.
+        UnknownEnvironment, UnknownProfile, UnknownOption: With close matches.
         TypeError, ValueError: For a profile or a step limit that is none.
     """
     chosen = get_profile(env_id, profile) if isinstance(profile, str) else Profile.of(profile)
     limit = chosen.max_steps if max_steps is None else max_steps
     if limit is not None and (type(limit) is not int or limit < 1):
         raise ValueError(f"max_steps={limit!r}; expected a whole number of at least 1")
-    env: gym.Env[Any, Any] = gym.make(env_id, max_episode_steps=limit, **{**chosen.env_kwargs, **kwargs})
+    env: gym.Env[Any, Any] = make(env_id, max_episode_steps=limit, **{**chosen.env_kwargs, **kwargs})
     if limit is None and env.spec is not None:
         limit = env.spec.max_episode_steps
     env = ParseAction(env, chosen.action_format)

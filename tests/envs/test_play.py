@@ -42,6 +42,8 @@ def test_a_person_sees_the_actions_and_leaves_at_the_end_of_input(capsys, monkey
         (["seed/Sokoban-v0", "--split", "tets"], "Did you mean 'test'"),
         (["seed/Sokoban-v0", "--task_id", "nope"], "task 'nope'"),
         (["seed/Sokoban-v0", "--seed", "-1"], "greater or equal to zero, actual value: -1"),
+        (["seed/Sokoban-v0", "--env-arg", "obs_mod=text"], "no argument 'obs_mod'"),
+        (["seed/Sokoban-v0", "--env-arg", "obs_mode=texts"], "obs_mode='texts' is unknown"),
     ],
 )
 def test_wrong_requests_are_one_line(capsys, arguments, message):
@@ -49,3 +51,11 @@ def test_wrong_requests_are_one_line(capsys, arguments, message):
     complaint = capsys.readouterr().err
     assert message in complaint
     assert complaint.count("\n") == 1
+
+
+def test_arguments_of_the_environment_are_read_as_json_or_text(capsys):
+    arguments = ["--env-arg", "min_steps=1", "--env-arg", "max_steps=3", "--env-arg", "obs_mode=text"]
+    assert main(["seed/Sokoban-v0", "--player", "oracle", *arguments]) == 0
+    printed = capsys.readouterr().out
+    assert "task: retro-6x6-b1-s1-3/" in printed
+    assert 1 <= printed.count("\n> ") <= 3

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import seed_envs
 from seed_envs.chat import build_messages, defuse, user_message
-from seed_envs.errors import EpisodeEnded, UnknownEnvironment, UnknownProfile
+from seed_envs.errors import EpisodeEnded, UnknownEnvironment, UnknownOption, UnknownProfile
 from seed_envs.profiles import ActionFormat, Profile, PromptTemplate, TurnContext
+from seed_envs.registration import ENVIRONMENTS
 from seed_envs.wrappers import HistoryWindow, InvalidActionPenalty, ParseAction, Prompt, RewardScale
 
 
@@ -212,6 +213,14 @@ def test_unknown_ids_and_profiles_are_named_with_suggestions():
         seed_envs.make_agent_env("seed/AlfWorld-v0")
     with pytest.raises(UnknownProfile, match="paper"):
         seed_envs.make_agent_env("seed/ALFWorld-v0", profile="papr")
+
+
+@pytest.mark.parametrize("env_id", [row.id for row in ENVIRONMENTS])
+def test_an_argument_that_an_environment_lacks_is_named_with_those_it_has(env_id):
+    with pytest.raises(UnknownOption, match=re.escape(f"{env_id} has no argument 'splitt'; it takes [")) as caught:
+        seed_envs.make_agent_env(env_id, splitt="test")
+    assert "'split'" in str(caught.value) and "Did you mean 'split'" in str(caught.value)
+    assert "'self'" not in str(caught.value) and "'kwargs'" not in str(caught.value)
 
 
 def test_an_agent_environment_is_made_again_from_its_spec():
