@@ -118,8 +118,23 @@ def _run(options: argparse.Namespace) -> int:
     if result.outcome == "complete":
         print(f"report: seed-bench view {result.folder.path}")
         return COMPLETE
+    if failure := _first_failure(result.folder):
+        print(failure)
     print(f"continue: seed-bench run --resume {result.folder.path}")
     return INTERRUPTED if result.outcome == "interrupted" else INCOMPLETE
+
+
+def _first_failure(folder: Any) -> str:
+    """Return one line about the first episode that a fault ended, or nothing when there is none."""
+    from .heads import read_run
+    from .records import latest
+
+    for record in latest(read_run(folder)).values():
+        if record.error:
+            message = " ".join(str(record.error["message"]).split())
+            text = f"{record.error['type']}: {message}"
+            return f"first failure: {record.task_id}: {text[:300]} (traceback: {folder.episodes})"
+    return ""
 
 
 def _show_plan(config: Any) -> int:

@@ -40,7 +40,10 @@ class FunctionAgent:
         try:
             function = getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError) as error:
-            raise UnknownAgent(f"agent 'python:{argument}' cannot be imported: {error}") from error
+            raise UnknownAgent(
+                f"agent 'python:{argument}' cannot be imported: {error} (MODULE is an installed one, or a file of the "
+                "current folder without .py)"
+            ) from error
         if not callable(function):
             raise UnknownAgent(f"agent 'python:{argument}': {name!r} is a {type(function).__name__}, not a function")
         self._name = argument

@@ -45,6 +45,11 @@ class TransformersAgent:
     def __init__(self, settings: AgentSettings, argument: str, profile: Profile) -> None:
         require("torch", "train", "a transformers model")
         require("transformers", "train", "a transformers model")
+        if argument.startswith("builtin/"):
+            raise UnknownAgent(
+                f"agent 'hf:{argument}': builtin/ is a prefix of seed-train alone; give the model's folder, such as that "
+                "of a training run; the shipped model of a checkout is hf:seed_trainer/tiny/models/alfworld-tiny"
+            )
         self._name, self._settings = argument, settings
         self.skill_for: SkillFor | None = load_skills(settings.skill_prompt)
         try:

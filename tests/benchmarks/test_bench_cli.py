@@ -54,6 +54,7 @@ def test_faults_give_exit_code_1_and_the_command_to_go_on(capsys, bad_suite, tmp
     assert code == 1
     assert "failed episodes enter no average (RuntimeError 1, WorkerDied 1)" in printed
     assert f"continue: seed-bench run --resume {out}" in printed
+    assert "\nfirst failure: " in printed and f"(traceback: {out / 'episodes.jsonl'})" in printed
     code, printed, _ = run(capsys, "run", "--resume", out)
     assert code == 1
     assert len(list(read_heads(out / "episodes.jsonl"))) == 9
@@ -136,6 +137,10 @@ def test_a_file_with_faults_is_refused(capsys, tmp_path, content, message):
         (["run", "--suite", "alfworld/mini", "--agent", "oracle", "--profile", "papr"], "Did you mean 'paper'"),
         (["run", "--suite", "alfworld/mini", "--agent", "oracle", "--timeout", "3"], "--num-workers"),
         (["run", "--suite", "alfworld/mini", "--agent", "oracle", "--env-arg", "x"], "KEY=VALUE"),
+        (
+            ["run", "--suite", "sokoban/mini", "--agent", "oracle", "--env-arg", "titel=9"],
+            "no argument 'titel'; it takes",
+        ),
         (["run", "--resume", "nowhere"], "holds no run"),
         (["view", "nowhere"], "holds no run"),
         (["ls", "nowhere"], "not a folder"),

@@ -228,6 +228,7 @@ def test_contradictions_are_refused(options, message):
         ("hf:", "incomplete"),
         ("hf:/nope/model", "there is no folder /nope/model"),
         ("hf:./nope", "there is no folder ./nope"),
+        ("hf:builtin/alfworld-tiny", "builtin/ is a prefix of seed-train"),
         ("oracle:x", "nothing after the colon"),
         ("python:ladder_env", "MODULE:FUNCTION"),
         ("python:ladder_env:no", "cannot be imported"),
