@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from seed_envs.command_line import Parser
+from seed_envs.errors import DependencyMissing, require
 from seed_trainer.cli import INTERRUPTED, UserError
 from seed_trainer.quickstart.results import Panel, read_panels, results_table, verdict
 from seed_trainer.quickstart.stages import METHODS, POLICIES, Plan, play, say, stage_1, stage_2, steps_per_round
@@ -23,6 +24,7 @@ from seed_trainer.quickstart.transcripts import agreement, read_attempts, show, 
 
 TITLE = "Quick start: SEED and GRPO (a demonstration, no evidence)"
 MARKER = "QUICKSTART.txt"
+PACKAGES = ("torch", "transformers", "trl", "datasets", "accelerate", "matplotlib", "yaml")
 FOLDERS = ("before", "stage1-data", "stage1", "attempts", *(f"{name}-[0-9]*" for name in METHODS.values()))
 PICTURE, RESULTS, TRANSCRIPT, REPORT = FILES = ("curves.png", "results.md", "transcript.txt", "report.html")
 
@@ -50,6 +52,7 @@ def main(argv: Sequence[str]) -> int:
     for name in ("seeds", "rounds", "eval_tasks", "sft_tasks", "workers"):
         if getattr(options, name) < 1:
             raise UserError(f"--{name} {getattr(options, name)}: expected at least 1")
+    check_installation()
     plan = Plan(
         options.output_dir,
         options.seeds,
@@ -72,6 +75,19 @@ def main(argv: Sequence[str]) -> int:
         return INTERRUPTED
     print(f"\nTook {(time.monotonic() - started) / 60:.1f} minutes. Nothing was downloaded.")
     return 0
+
+
+def check_installation() -> None:
+    """Look for what the jobs need, before the first one starts; nothing is imported.
+
+    Raises:
+        UserError: Naming the first package that is missing and the command that installs it.
+    """
+    try:
+        for package in PACKAGES:
+            require(package, "train", "the quick start")
+    except DependencyMissing as error:
+        raise UserError(str(error)) from None
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from seed_trainer.cli import INTERRUPTED, UserError, main
 from seed_trainer.quickstart import stages
-from seed_trainer.quickstart.cli import MARKER, prepare
+from seed_trainer.quickstart.cli import MARKER, PACKAGES, prepare
 
 
 def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
@@ -46,6 +47,18 @@ def test_a_folder_that_cannot_be_made_is_one_clear_line(tmp_path: Path, capsys: 
         assert main(["quickstart", "--output_dir", str(folder)]) == 2
         said = capsys.readouterr().err.strip()
         assert "\n" not in said and f"--output_dir {folder} cannot be written to" in said
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_missing_package_is_one_line_before_anything_is_made(
+    package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None if name == package else real(name, *rest))
+    assert main(["quickstart", "--output_dir", str(tmp_path / "x")]) == 2
+    said = capsys.readouterr().err.strip()
+    assert "\n" not in said and f"package '{package}'" in said and "pip install 'seed-envs[train]'" in said
+    assert not (tmp_path / "x").exists()
 
 
 def test_sizes_below_one_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
