@@ -21,6 +21,7 @@ from seed_trainer.options import source_of
 from seed_trainer.presets import METHODS, RECIPES, lookup
 
 LATEST = "latest"
+CPU_FLAGS = "--use_cpu --bf16 false --gradient_checkpointing false"
 
 
 @dataclass
@@ -114,6 +115,8 @@ def resolve(
     description: str = "",
     recipes: Mapping[str, Mapping[str, Any]] = RECIPES,
     prog: str = "seed-train",
+    foreign: Sequence[Any] = (),
+    renamed: Mapping[str, str] | None = None,
 ) -> Resolved:
     """Parse a command line into dataclasses.
 
@@ -123,6 +126,8 @@ def resolve(
         description: For ``--help``.
         recipes: What ``recipe`` may name.
         prog: Program and command, for ``--help``.
+        foreign: Dataclasses of another command whose configuration files may be given too; their fields are left out.
+        renamed: What a field of such a file is called here.
 
     Raises:
         UserError: For unknown fields, methods, recipes or values.
@@ -134,6 +139,10 @@ def resolve(
     known = [item.name for part in parts for item in dataclasses.fields(part) if item.init]
     config = _take(arguments, "config")
     values = load_config(config) if config else {}
+    if foreign:
+        other = {item.name for part in foreign for item in dataclasses.fields(part)} - set(known)
+        values = {(renamed or {}).get(key, key): value for key, value in values.items()}
+        values = {key: value for key, value in values.items() if key not in other}
     layers = _layers(arguments, values, f"config {config}", known, recipes)
     origin, defaults = {}, {}
     for name, layer in layers:
@@ -163,9 +172,14 @@ def resolve(
     try:
         instances = list(parser.parse_args_into_dataclasses(arguments, look_for_args_file=False))
     except (ValueError, TypeError) as error:
-        raise UserError(str(error)) from None
+        raise UserError(f"{error}{_cpu_hint(str(error))}") from None
     origin.update({options[f"--{name}"].dest: "flag" for name in given})
     return Resolved(instances, origin)
+
+
+def _cpu_hint(message: str) -> str:
+    """Say which flags let a configuration for a GPU pass on a machine without one, where transformers refuses it."""
+    return f" Without a GPU, also to look at a --dry_run: {CPU_FLAGS}" if "use_cpu" in message else ""
 
 
 def _layers(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from seed_envs.command_line import Parser
+from seed_trainer.resolve import CPU_FLAGS
 
 NEEDED = ("torch", "transformers", "trl", "accelerate", "datasets", "gymnasium", "numpy")
 OPTIONAL = ("peft", "vllm", "deepspeed", "bitsandbytes", "trackio", "wandb")
@@ -68,7 +69,7 @@ def _devices() -> str:
 
     if torch.cuda.is_available():
         return ", ".join(torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count()))
-    return f"CPU only, {torch.get_num_threads()} thread(s); add --use_cpu --bf16 false --gradient_checkpointing false"
+    return f"CPU only, {torch.get_num_threads()} thread(s); add {CPU_FLAGS}"
 
 
 def _environments() -> str:

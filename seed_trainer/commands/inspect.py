@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seed_trainer.arguments import EnvArguments
+from seed_trainer.arguments import EnvArguments, SEEDScriptArguments
 from seed_trainer.cli import UserError
 from seed_trainer.options import option
 from seed_trainer.resolve import resolve
@@ -26,7 +26,18 @@ class InspectArguments(EnvArguments):
 
 def main(argv: Sequence[str]) -> int:
     """Run the command: the oracle plays one episode, whose texts are printed."""
-    args = resolve(argv, [InspectArguments], "Show the texts of a configuration.", prog="seed-train inspect").parts[0]
+    from trl import ModelConfig
+
+    from seed_trainer.config import SEEDConfig
+
+    args = resolve(
+        argv,
+        [InspectArguments],
+        "Show the texts of a configuration; --config takes those of `seed-train rl` too.",
+        prog="seed-train inspect",
+        foreign=(SEEDScriptArguments, SEEDConfig, ModelConfig),
+        renamed={"train_split": "split", "skill_analyzer": "analyzer"},
+    ).parts[0]
     for title, text in sections(args):
         print(f"===== {title}\n{text}\n")
     return 0

@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from seed_trainer.arguments import SEEDScriptArguments
 from seed_trainer.cli import UserError
@@ -30,15 +30,23 @@ def help_text() -> str:
         f"recipes: {', '.join(RECIPES)}",
         "",
         "Every field of TRL's GRPOConfig and ModelConfig is accepted too (learning_rate, use_vllm, use_peft, ...).",
+        "Below: --field (default | other choices): what it is [who chose the default: paper, released code, or ours].",
         "",
     ]
     for part in (SEEDScriptArguments, SEEDOptions):
+        hints = get_type_hints(part)
         lines.append(f"{part.__name__}:")
         for item in dataclasses.fields(part):
             default = item.default if item.default not in ("", None) else "-"
-            lines.append(f"  --{item.name} ({default}): {item.metadata['help']}")
+            lines.append(f"  --{item.name} ({default}{_choices(hints[item.name], default)}): {item.metadata['help']}")
         lines.append("")
     return "\n".join(lines)
+
+
+def _choices(hint: Any, default: object) -> str:
+    """Return the values of a field with a fixed set of them that are not its default, for the help."""
+    others = [str(value) for value in get_args(hint) if value != default] if get_origin(hint) is Literal else []
+    return "".join(f" | {value}" for value in others)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -69,6 +77,7 @@ def run(resolved: Resolved) -> int:
     make_env, profile = environment(script)
     train, panel = datasets(script, make_env)
     if script.dry_run:
+        resolve_model(model_name(resolved))
         _print_dry_run(resolved, len(train))
         return 0
     trains = METHODS[script.method].trains
@@ -160,6 +169,19 @@ def resolve_model(name: str | None) -> str:
     return str(path)
 
 
+def model_name(resolved: Resolved) -> str | None:
+    """Return the name of the model that training starts from.
+
+    Raises:
+        UserError: If ``start_from`` is unknown.
+    """
+    script, _, model_args = resolved.parts
+    if script.start_from not in ("sft", "base"):
+        raise UserError(f"start_from={script.start_from!r}, expected sft or base")
+    name: str | None = script.base_model if script.start_from == "base" else model_args.model_name_or_path
+    return name
+
+
 def build_trainer(resolved: Resolved, make_env: Any, profile: Any, train: Any, panel: Any) -> Any:
     """Return the trainer of a resolved configuration."""
     from trl import get_peft_config, get_quantization_config
@@ -167,9 +189,7 @@ def build_trainer(resolved: Resolved, make_env: Any, profile: Any, train: Any, p
     from seed_trainer.trainer import SEEDTrainer
 
     script, args, model_args = resolved.parts
-    name = script.base_model if script.start_from == "base" else model_args.model_name_or_path
-    if script.start_from not in ("sft", "base"):
-        raise UserError(f"start_from={script.start_from!r}, expected sft or base")
+    name = model_name(resolved)
     args.model_init_kwargs = {
         **(args.model_init_kwargs or {}),
         "revision": model_args.model_revision,
@@ -188,7 +208,7 @@ def build_trainer(resolved: Resolved, make_env: Any, profile: Any, train: Any, p
             peft_config=get_peft_config(model_args),
             quantization_config=get_quantization_config(model_args),
         )
-    except ValueError as error:
+    except (ValueError, ImportError) as error:  # an optional package such as vllm: the message names it
         raise UserError(str(error)) from error
     except OSError as error:
         raise UserError(unloadable(name, error)) from error

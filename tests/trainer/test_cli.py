@@ -105,6 +105,29 @@ def test_bad_input_is_one_line(
     assert error.startswith("seed-train rl: ") and message in error
 
 
+def test_a_dry_run_looks_at_the_models_name(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("/no/such/model", "builtin/none"):
+        assert main(smoke(model, tmp_path / "run", "--dry_run", "--model_name_or_path", name)) == 2
+        assert f"model '{name}' is not" in capsys.readouterr().err
+
+
+def test_a_missing_optional_package_is_one_line(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trl.generation.vllm_generation.is_vllm_available", lambda *_: False)
+    assert main(smoke(model, tmp_path / "run", "--use_vllm", "true")) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("seed-train rl: vLLM is not available")
+
+
+@pytest.mark.parametrize("name", ["quickstart", "smoke_cpu"])
+def test_inspect_takes_a_training_configuration(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "--config", name]) == 0
+    assert "compact/train/" in capsys.readouterr().out, "train_split says which tasks"
+    assert main(["inspect", "--config", name, "--trun", "1"]) == 2
+    assert "Did you mean 'turn'" in capsys.readouterr().err
+
+
 def test_missing_pieces_are_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["sft", "--output_dir", str(tmp_path), "--use_cpu", "--bf16", "false"]) == 2
     assert "set data" in capsys.readouterr().err

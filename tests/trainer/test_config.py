@@ -19,7 +19,7 @@ from seed_trainer.commands.sft import SFTArguments
 from seed_trainer.config import SEEDConfig
 from seed_trainer.options import SEEDOptions
 from seed_trainer.presets import DATA_RECIPES, METHODS, RECIPES, SFT_RECIPES
-from seed_trainer.resolve import Resolved, config_names, load_config, resolve
+from seed_trainer.resolve import CPU_FLAGS, Resolved, config_names, load_config, resolve
 from seed_trainer.sft import SEEDSFTConfig
 
 PARTS = [SEEDScriptArguments, SEEDConfig, ModelConfig]
@@ -227,6 +227,13 @@ def test_bad_flags_are_one_clear_message(flags: list[str], message: str) -> None
         resolved(*flags)
 
 
+def test_a_refusal_for_want_of_a_gpu_names_the_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = "Your setup doesn't support bf16/gpu. You need to assign use_cpu"
+    monkeypatch.setattr(SEEDConfig, "check_options", lambda _: (_ for _ in ()).throw(ValueError(message)))
+    with pytest.raises(UserError, match=f"{message}.*{CPU_FLAGS}"):
+        resolved()
+
+
 def test_unknown_yaml_key_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     path.write_text("opd_coeff: 0.1\n")
@@ -271,7 +278,8 @@ def test_help_is_quick_and_imports_no_torch() -> None:
         "assert not {'torch', 'transformers', 'trl'} & set(sys.modules), sorted(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True)
-    assert "--opd_coef (0.01)" in done.stdout and "seed-train COMMAND" in done.stdout
+    assert "--opd_coef (0.01)" in done.stdout and "--adv_unit (trajectory | step)" in done.stdout
+    assert "seed-train COMMAND" in done.stdout
 
 
 def test_importing_the_package_imports_no_torch() -> None:
