@@ -47,7 +47,7 @@ class TransformersAgent:
         require("transformers", "train", "a transformers model")
         if argument.startswith("builtin/"):
             raise UnknownAgent(
-                f"agent 'hf:{argument}': builtin/ is a prefix of seed-train alone; give the model's folder, such as that "
+                f"agent 'hf:{argument}': builtin/ is a prefix of seed-train alone; give a folder, such as that "
                 "of a training run; the shipped model of a checkout is hf:seed_trainer/tiny/models/alfworld-tiny"
             )
         self._name, self._settings = argument, settings
