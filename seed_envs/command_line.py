@@ -70,6 +70,15 @@ def key_and_value(text: str) -> tuple[str, Any]:
         return key, value
 
 
+def reader_gone() -> int:
+    """What a command does about a ``BrokenPipeError``: stay silent, and return the exit code.
+
+    Without it the interpreter complains once more while it closes the stream.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return INCOMPLETE
+
+
 def run(
     parser: argparse.ArgumentParser,
     arguments: Sequence[str] | None,
@@ -101,9 +110,7 @@ def run(
         print(f"{parser.prog}: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone; without this the interpreter complains once more while it closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return INCOMPLETE
+        return reader_gone()
     except OSError as error:
         place = "" if error.filename is None else f": {str(error.filename)!r}"
         print(f"{parser.prog}: {error.strerror or error}{place}", file=sys.stderr)

@@ -64,13 +64,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     # warnings tell a user nothing that a configuration could change.
     warnings.filterwarnings("ignore", r"`(is_)?gradient_checkpointing\w*` is deprecated", FutureWarning)
     try:
-        return int(importlib.import_module(COMMANDS[name][0]).main(rest) or 0)
+        code = int(importlib.import_module(COMMANDS[name][0]).main(rest) or 0)
+        sys.stdout.flush()
+        return code
     except UserError as error:
         print(f"seed-train {name}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"\nseed-train {name}: interrupted", file=sys.stderr)
         return INTERRUPTED
+    except BrokenPipeError:
+        from seed_envs.command_line import reader_gone
+
+        return reader_gone()
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] == "seed_trainer":
             raise

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 
@@ -51,3 +54,16 @@ def test_only_the_renaming_of_gradient_checkpointing_is_silent(
         ("`gradient_clipping` is deprecated", FutureWarning),
         ("`gradient_checkpointing` is deprecated", UserWarning),
     ]
+
+
+@pytest.mark.parametrize("module", ["seed_trainer", "seed_envs.play"])
+def test_a_reader_that_has_gone_is_no_traceback(module: str) -> None:
+    arguments = {"seed_trainer": ["rl", "--help"], "seed_envs.play": ["seed/Sokoban-v0", "--player", "oracle"]}
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        call = [sys.executable, "-m", module, *arguments[module]]
+        done = subprocess.run(call, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=600)
+    finally:
+        os.close(writer)
+    assert done.stderr == "" and done.returncode == 1
