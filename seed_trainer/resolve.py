@@ -140,9 +140,7 @@ def resolve(
     config = _take(arguments, "config")
     values = load_config(config) if config else {}
     if foreign:
-        other = {item.name for part in foreign for item in dataclasses.fields(part)} - set(known)
-        values = {(renamed or {}).get(key, key): value for key, value in values.items()}
-        values = {key: value for key, value in values.items() if key not in other}
+        values = _own(values, known, foreign, renamed or {})
     layers = _layers(arguments, values, f"config {config}", known, recipes)
     origin, defaults = {}, {}
     for name, layer in layers:
@@ -156,6 +154,7 @@ def resolve(
         def error(self, message: str) -> NoReturn:
             raise UserError(message)
 
+    description = f"{description} --config FILE_OR_NAME reads fields from a YAML file; flags win over it."
     parser = Parser(list(parts), prog=prog, description=description, allow_abbrev=False)
     options = parser._option_string_actions
     flags = [name.removeprefix("--") for name in options if name.startswith("--") and "-" not in name[2:]]
@@ -175,6 +174,22 @@ def resolve(
         raise UserError(f"{error}{_cpu_hint(str(error))}") from None
     origin.update({options[f"--{name}"].dest: "flag" for name in given})
     return Resolved(instances, origin)
+
+
+def _own(
+    values: dict[str, Any], known: Sequence[str], foreign: Sequence[Any], renamed: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return what another command's file says about our fields, its recipe and method included."""
+    other = {item.name for part in foreign for item in dataclasses.fields(part)} - set(known)
+    try:
+        recipe = lookup(RECIPES, str(values.get("recipe") or "paper"), "recipe")
+        method = lookup(METHODS, str(values.get("method") or "seed"), "method").fields
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    presets = {**recipe, **method}
+    layers = {**{key: value for key, value in presets.items() if key in known or key in renamed}, **values}
+    own = {renamed.get(key, key): value for key, value in layers.items()}
+    return {key: value for key, value in own.items() if key not in other}
 
 
 def _cpu_hint(message: str) -> str:

@@ -120,6 +120,16 @@ def test_a_missing_optional_package_is_one_line(
     assert error.startswith("seed-train rl: vLLM is not available")
 
 
+def test_inspect_follows_the_recipe_and_the_method_of_a_training_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text("recipe: released/webshop\nmethod: opid_steps\nlearning_rate: 1.0e-5\n")
+    assert main(["inspect", "--config", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "search[" in shown and '"step_skills"' in shown
+
+
 @pytest.mark.parametrize("name", ["quickstart", "smoke_cpu"])
 def test_inspect_takes_a_training_configuration(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", "--config", name]) == 0
