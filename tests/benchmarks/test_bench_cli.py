@@ -138,8 +138,8 @@ def test_a_file_with_faults_is_refused(capsys, tmp_path, content, message):
         (["run", "--suite", "alfworld/mini", "--agent", "oracle", "--timeout", "3"], "--num-workers"),
         (["run", "--suite", "alfworld/mini", "--agent", "oracle", "--env-arg", "x"], "KEY=VALUE"),
         (
-            ["run", "--suite", "sokoban/mini", "--agent", "oracle", "--env-arg", "titel=9"],
-            "no argument 'titel'; it takes",
+            ["run", "--suite", "sokoban/mini", "--agent", "oracle", "--env-arg", "tyle=9"],
+            "no argument 'tyle'; it takes",
         ),
         (["run", "--resume", "nowhere"], "holds no run"),
         (["view", "nowhere"], "holds no run"),
