@@ -99,7 +99,10 @@ def run(resolved: Resolved) -> int:
 
 
 def _train(trainer: Any, args: Any, *, summary: bool) -> None:
-    trainer.train(resume_from_checkpoint=checkpoint(args))
+    start = checkpoint(args)
+    # An evaluation before the first step belongs to a fresh run; a checkpoint was judged when it was made.
+    args.eval_on_start = args.eval_on_start and start is None
+    trainer.train(resume_from_checkpoint=start)
     trainer.save_model()
     trainer.processing_class.save_pretrained(args.output_dir)
     if summary and trainer.is_world_process_zero():

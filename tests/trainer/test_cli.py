@@ -62,15 +62,18 @@ def test_from_data_to_report(model: str, tmp_path: Path, capsys: pytest.CaptureF
 
 def test_resume_from_the_command_line(model: str, tmp_path: Path) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    assert main(smoke(model, whole)) == 0
-    assert main(smoke(model, parts, "--max_steps", "2")) == 0
-    assert main(smoke(model, parts, "--resume_from_checkpoint")) == 0
+    assert main(smoke(model, whole, "--eval_on_start")) == 0
+    assert main(smoke(model, parts, "--eval_on_start", "--max_steps", "2")) == 0
+    assert main(smoke(model, parts, "--eval_on_start", "--resume_from_checkpoint")) == 0
 
     def losses(folder: Path) -> list[tuple[int, float]]:
         lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
         return [(line["step"], line["loss"]) for line in lines if "loss" in line]
 
     assert losses(parts) == losses(whole) and len(losses(whole)) == 2
+    evaluations = (whole / "evaluations.jsonl").read_text()
+    assert (parts / "evaluations.jsonl").read_text() == evaluations
+    assert [json.loads(line)["step"] for line in evaluations.splitlines()] == [0, 2, 4]
 
 
 def test_evaluation_only_method(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
