@@ -125,7 +125,7 @@ def exclusive(directory: str | os.PathLike[str]) -> Iterator[None]:
         stream = path.open("w")
         fcntl.flock(stream, fcntl.LOCK_EX)
         # Whoever had it removes the file: a lock on a file that is gone locks nobody else out.
-        if path.exists() and os.path.samestat(os.fstat(stream.fileno()), path.stat()):
+        if os.fstat(stream.fileno()).st_nlink:
             break
         stream.close()
     try:
@@ -135,6 +135,7 @@ def exclusive(directory: str | os.PathLike[str]) -> Iterator[None]:
         yield
     finally:
         path.unlink(missing_ok=True)
+        fcntl.flock(stream, fcntl.LOCK_UN)  # closing alone keeps it while a forked child holds the same file
         stream.close()
 
 

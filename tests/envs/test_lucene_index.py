@@ -20,7 +20,7 @@ from search_qa_samples import TIDE_MILL, WORKED
 from search_qa_witness import ask_java, require_java
 
 from seed_envs.errors import DataInvalid, DataMissing
-from seed_envs.lucene import BM25Index, analyze, disk_builder
+from seed_envs.lucene import BM25Index, analyze, disk_builder, storage
 from seed_envs.lucene.disk_builder import build_on_disk
 from seed_envs.lucene.scoring import decode_lengths, encode_lengths, inverse_norms, printed_scores
 from seed_envs.lucene.storage import MANIFEST
@@ -332,6 +332,31 @@ def test_several_processes_and_threads_may_build_the_same_index(tmp_path, piece)
     assert [found.get(timeout=120) for _ in workers] == [expected] * 6
     for worker in workers:
         worker.join(120)
+
+
+def test_the_lock_of_a_directory_is_held_by_one_process_or_thread_at_a_time(tmp_path):
+    """Often taken and given back, since the file that holds the lock is made and removed each time."""
+    counter, rounds = tmp_path / "count", 200
+    counter.write_text("0")
+    context = multiprocessing.get_context("fork")
+    faults = context.SimpleQueue()
+
+    def count():
+        try:
+            for _ in range(rounds):
+                with storage.exclusive(tmp_path / "index"):
+                    counter.write_text(str(int(counter.read_text()) + 1))
+            faults.put(None)
+        except Exception as error:
+            faults.put(repr(error))
+
+    workers = [context.Process(target=count) for _ in range(4)] + [threading.Thread(target=count) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(300)
+    assert [faults.get() for _ in workers] == [None] * 8
+    assert int(counter.read_text()) == 8 * rounds and [path.name for path in tmp_path.iterdir()] == ["count"]
 
 
 def test_a_killed_build_process_leaves_the_old_index_readable(tmp_path):
