@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from seed_benchmarks.baselines import results_markdown
+from seed_benchmarks.baselines import play, results_markdown
 from seed_benchmarks.suites import SUITES, find_suite
 
 
@@ -44,3 +44,18 @@ def test_mini_results_are_on_the_tasks_of_today(results, monkeypatch):
 
 def test_the_table_is_made_from_the_results(results):
     assert (results / "README.md").read_text(encoding="utf-8") == results_markdown(results)
+
+
+@pytest.mark.parametrize(("agent", "repeats"), [("rule", 1), ("random", 4)])
+@pytest.mark.parametrize(
+    "suite", ["alfworld/mini", "webshop/mini_fixed", "search_qa/mini", "sokoban/mini_text", "ezpoints/mini_text"]
+)
+def test_a_baseline_played_again_gives_the_same_numbers(results, suite, agent, repeats, monkeypatch):
+    """Whatever changes a task, a prompt, a rule or a player makes its baselines again."""
+    monkeypatch.delenv("SEED_DATA_DIR", raising=False)
+    kept = json.loads((results / f"{suite.replace('/', '_')}--{agent}.json").read_text(encoding="utf-8"))
+    again = json.loads(json.dumps(play(find_suite(suite), agent, repeats)))
+    for field in ("manifest", "prompt", "counts", "stop_reasons", "steps"):
+        assert again[field] == kept[field], field
+    assert again["success"]["solved"] == kept["success"]["solved"]
+    assert again["score"]["mean"] == pytest.approx(kept["score"]["mean"])
