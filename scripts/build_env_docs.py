@@ -15,7 +15,7 @@ from typing import Any
 
 from seed_envs.profiles import Profile
 from seed_envs.registration import ENVIRONMENTS, EnvRow, load_attribute
-from seed_trainer.diagnostics import markdown as metrics_page
+from seed_trainer.watching.diagnostics import markdown as metrics_page
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs"
 NOTE = "<!-- Written by scripts/build_env_docs.py from the class docstring; edit that, not this page. -->"

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from seed_trainer.config import SEEDConfig
+    from seed_trainer.settings.config import SEEDConfig
     from seed_trainer.trainer import SEEDTrainer
 
 __all__ = ["SEEDConfig", "SEEDTrainer"]
 
-_LAZY = {"SEEDConfig": "seed_trainer.config", "SEEDTrainer": "seed_trainer.trainer"}
+_LAZY = {"SEEDConfig": "seed_trainer.settings.config", "SEEDTrainer": "seed_trainer.trainer"}
 
 
 def __getattr__(name: str) -> Any:

@@ -20,33 +20,23 @@ from trl.models.utils import disable_gradient_checkpointing, unwrap_model_for_ge
 
 from seed_envs.profiles import Profile
 from seed_envs.trajectory import Trajectory
-from seed_trainer import losses, measures, schedules
-from seed_trainer.batches import (
+from seed_trainer.acting.encoding import ChatEncoder
+from seed_trainer.acting.engine import engine_generate
+from seed_trainer.acting.generation import CachedSampler, Decoding, EngineSampler, Sampler
+from seed_trainer.acting.play import EpisodePlayer, block_tasks
+from seed_trainer.acting.rollout import TokenPolicy
+from seed_trainer.learning import losses
+from seed_trainer.learning.batches import (
     add_step_teacher_prompts,
     add_teacher_prompts,
     aggregate_like,
     filler_target,
     pad_right,
 )
-from seed_trainer.clock import Clock
-from seed_trainer.config import SEEDConfig
-from seed_trainer.encoding import ChatEncoder
-from seed_trainer.engine import engine_generate
-from seed_trainer.gate_proxy import GateProxy
-from seed_trainer.generation import CachedSampler, Decoding, EngineSampler, Sampler
-from seed_trainer.options import SkillSource
-from seed_trainer.play import EpisodePlayer, block_tasks
-from seed_trainer.records import EpisodeRecorder
-from seed_trainer.rollout import TokenPolicy
-from seed_trainer.rounds import Block
-from seed_trainer.skill_reward import answer_inputs, skill_columns, skill_rewards_N
-from seed_trainer.skills.analyzer import SkillWriter
-from seed_trainer.skills.library import SkillLibrary
-from seed_trainer.skills.prompts import get_analyzer, opposite, outcome_of
-from seed_trainer.skills.sources import SkillContext, SkillMemory, assign_skills
-from seed_trainer.snapshots import WeightHistory
-from seed_trainer.staleness import log_staleness
-from seed_trainer.teacher import (
+from seed_trainer.learning.rounds import Block
+from seed_trainer.learning.skill_reward import answer_inputs, skill_columns, skill_rewards_N
+from seed_trainer.learning.snapshots import WeightHistory
+from seed_trainer.learning.teacher import (
     completion_logits,
     loss_mask,
     step_columns,
@@ -54,8 +44,20 @@ from seed_trainer.teacher import (
     teacher_columns,
     teacher_inputs,
 )
-from seed_trainer.teacher_weights import TeacherWeights
-from seed_trainer.token_kinds import token_flags
+from seed_trainer.learning.teacher_weights import TeacherWeights
+from seed_trainer.learning.token_kinds import token_flags
+from seed_trainer.settings import schedules
+from seed_trainer.settings.config import SEEDConfig
+from seed_trainer.settings.options import SkillSource
+from seed_trainer.skills.analyzer import SkillWriter
+from seed_trainer.skills.library import SkillLibrary
+from seed_trainer.skills.prompts import get_analyzer, opposite, outcome_of
+from seed_trainer.skills.sources import SkillContext, SkillMemory, assign_skills
+from seed_trainer.watching import measures
+from seed_trainer.watching.clock import Clock
+from seed_trainer.watching.gate_proxy import GateProxy
+from seed_trainer.watching.records import EpisodeRecorder
+from seed_trainer.watching.staleness import log_staleness
 
 
 class SEEDSteps(GRPOTrainer):

@@ -9,7 +9,8 @@ What it changes, and nothing else:
 4. ``_compute_loss`` scores the same tokens as teacher, lets TRL compute its loss, and adds the distillation term.
 5. ``evaluate`` plays a fixed panel with the plain policy: no skill, no analyzer.
 
-With ``opd_coef=0`` it is GRPO on the same rows. It holds no formula (:mod:`seed_trainer.losses`) and no prompt.
+With ``opd_coef=0`` it is GRPO on the same rows. It holds no formula (:mod:`seed_trainer.learning.losses`) and no
+prompt.
 """
 
 from __future__ import annotations
@@ -28,30 +29,31 @@ from transformers import ProgressCallback, Trainer, TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from seed_envs.profiles import Profile
-from seed_trainer import measures, schedules
-from seed_trainer.batches import build_rows, with_fillers
-from seed_trainer.callbacks import RunFiles, SuccessProgress
-from seed_trainer.clock import Clock
-from seed_trainer.config import SEEDConfig
-from seed_trainer.distillation import Scores, distillation_BT, gates_BT
-from seed_trainer.encoding import ChatEncoder
-from seed_trainer.evaluation import EVALUATIONS_FILE, evaluate_panel
-from seed_trainer.gate_proxy import GateProxy
-from seed_trainer.gradients import log_gradients
-from seed_trainer.linelog import LineLog
-from seed_trainer.model_card import model_card, write_model_card
-from seed_trainer.options import parse_skill_source
-from seed_trainer.play import EpisodePlayer, MakeEnv
-from seed_trainer.records import EpisodeRecorder
-from seed_trainer.rollout import as_growing
-from seed_trainer.rounds import Block, episode_advantages_N, row_advantages_B
+from seed_trainer.acting.encoding import ChatEncoder
+from seed_trainer.acting.play import EpisodePlayer, MakeEnv
+from seed_trainer.acting.rollout import as_growing
+from seed_trainer.learning.batches import build_rows, with_fillers
+from seed_trainer.learning.distillation import Scores, distillation_BT, gates_BT
+from seed_trainer.learning.rounds import Block, episode_advantages_N, row_advantages_B
+from seed_trainer.learning.snapshots import WeightHistory
+from seed_trainer.learning.teacher import loss_mask
+from seed_trainer.learning.teacher_weights import TeacherWeights
+from seed_trainer.settings import schedules
+from seed_trainer.settings.config import SEEDConfig
+from seed_trainer.settings.options import parse_skill_source
 from seed_trainer.skills.library import SkillLibrary
 from seed_trainer.skills.prompts import get_analyzer
 from seed_trainer.skills.sources import SkillMemory
-from seed_trainer.snapshots import WeightHistory
 from seed_trainer.steps import SEEDSteps
-from seed_trainer.teacher import loss_mask
-from seed_trainer.teacher_weights import TeacherWeights
+from seed_trainer.watching import measures
+from seed_trainer.watching.callbacks import RunFiles, SuccessProgress
+from seed_trainer.watching.clock import Clock
+from seed_trainer.watching.evaluation import EVALUATIONS_FILE, evaluate_panel
+from seed_trainer.watching.gate_proxy import GateProxy
+from seed_trainer.watching.gradients import log_gradients
+from seed_trainer.watching.linelog import LineLog
+from seed_trainer.watching.model_card import model_card, write_model_card
+from seed_trainer.watching.records import EpisodeRecorder
 
 RETURN_NAME = "episode_return"
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from seed_trainer.arguments import SEEDScriptArguments
 from seed_trainer.cli import UserError
-from seed_trainer.options import option
-from seed_trainer.resolve import resolve
+from seed_trainer.settings.arguments import SEEDScriptArguments
+from seed_trainer.settings.options import option
+from seed_trainer.settings.resolve import resolve
 
 OUTPUT_FILE = "alignment.json"
 
@@ -34,11 +34,11 @@ def main(argv: Sequence[str]) -> int:
     """Run the command and write ``alignment.json`` into the output folder."""
     from trl import ModelConfig
 
-    from seed_trainer.branching import measure_alignment, measure_token_alignment
     from seed_trainer.commands.rl import build_trainer, datasets, environment
-    from seed_trainer.config import SEEDConfig
-    from seed_trainer.evaluation import panel_tasks
-    from seed_trainer.tasks import spread
+    from seed_trainer.settings.config import SEEDConfig
+    from seed_trainer.settings.tasks import spread
+    from seed_trainer.watching.branching import measure_alignment, measure_token_alignment
+    from seed_trainer.watching.evaluation import panel_tasks
 
     parts = [SEEDScriptArguments, SEEDConfig, ModelConfig, AlignArguments]
     resolved = resolve(argv, parts, "Measure value alignment.", prog="seed-train align")

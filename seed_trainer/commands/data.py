@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seed_trainer.arguments import EnvArguments
 from seed_trainer.cli import UserError
-from seed_trainer.options import option
-from seed_trainer.presets import DATA_RECIPES
-from seed_trainer.resolve import resolve
+from seed_trainer.settings.arguments import EnvArguments
+from seed_trainer.settings.options import option
+from seed_trainer.settings.presets import DATA_RECIPES
+from seed_trainer.settings.resolve import resolve
 
 POLICIES = ("oracle", "random")
 ANNOTATORS = ("rules", "rules_terse", "endpoint")
@@ -102,9 +102,9 @@ def main(argv: Sequence[str]) -> int:
 
 def _prepare(args: Any) -> tuple[Any, Any, list[Any]]:
     from seed_envs.tasks import TaskSpec
+    from seed_trainer.acting.play import EpisodePlayer
     from seed_trainer.commands.rl import environment
-    from seed_trainer.play import EpisodePlayer
-    from seed_trainer.tasks import split_rows
+    from seed_trainer.settings.tasks import split_rows
 
     make_env, profile = environment(args)
     env = make_env()
@@ -148,8 +148,8 @@ def _play(args: Any, player: Any, profile: Any, tasks: list[Any], folder: Path) 
     elif args.policy == "random":
         policy = collect.random_policy(profile, args.seed)
     else:
+        from seed_trainer.acting.generation import Decoding
         from seed_trainer.commands.rl import resolve_model
-        from seed_trainer.generation import Decoding
 
         path = resolve_model(args.policy)
         if not Path(path).is_dir():

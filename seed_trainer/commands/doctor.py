@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from seed_envs.command_line import Parser
-from seed_trainer.resolve import CPU_FLAGS
+from seed_trainer.settings.resolve import CPU_FLAGS
 
 NEEDED = ("torch", "transformers", "trl", "accelerate", "datasets", "gymnasium", "numpy")
 OPTIONAL = ("peft", "vllm", "deepspeed", "bitsandbytes", "trackio", "wandb")

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seed_trainer.arguments import EnvArguments, SEEDScriptArguments
 from seed_trainer.cli import UserError
-from seed_trainer.options import option
-from seed_trainer.resolve import resolve
+from seed_trainer.settings.arguments import EnvArguments, SEEDScriptArguments
+from seed_trainer.settings.options import option
+from seed_trainer.settings.resolve import resolve
 
 
 @dataclass
@@ -28,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
     """Run the command: the oracle plays one episode, whose texts are printed."""
     from trl import ModelConfig
 
-    from seed_trainer.config import SEEDConfig
+    from seed_trainer.settings.config import SEEDConfig
 
     args = resolve(
         argv,
@@ -53,8 +53,8 @@ def sections(args: InspectArguments) -> list[tuple[str, str]]:
     from seed_envs.errors import SeedEnvsError
     from seed_envs.registration import find_row, load_attribute
     from seed_envs.tasks import TaskSpec
+    from seed_trainer.acting.play import EpisodePlayer
     from seed_trainer.commands.rl import environment
-    from seed_trainer.play import EpisodePlayer
     from seed_trainer.skills.analyzer import analysis_messages
     from seed_trainer.skills.parsing import HindsightSkill
     from seed_trainer.skills.prompts import get_analyzer, outcome_of, training_answer

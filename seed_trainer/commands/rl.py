@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from seed_trainer.arguments import SEEDScriptArguments
 from seed_trainer.cli import UserError
-from seed_trainer.options import SEEDOptions
-from seed_trainer.presets import METHODS, RECIPES
-from seed_trainer.resolve import LATEST, Resolved, config_names, resolve
+from seed_trainer.settings.arguments import SEEDScriptArguments
+from seed_trainer.settings.options import SEEDOptions
+from seed_trainer.settings.presets import METHODS, RECIPES
+from seed_trainer.settings.resolve import LATEST, Resolved, config_names, resolve
 
 BUILTIN = "builtin/"
 RUN_FILE = "run.json"
@@ -56,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     from trl import ModelConfig
 
-    from seed_trainer.config import SEEDConfig
+    from seed_trainer.settings.config import SEEDConfig
 
     resolved = resolve(argv, [SEEDScriptArguments, SEEDConfig, ModelConfig], "Stage 2: train on episodes.")
     script, args, _ = resolved.parts
@@ -136,7 +136,7 @@ def environment(script: Any) -> tuple[Any, Any]:
 
 def datasets(script: Any, make_env: Any) -> tuple[Any, Any]:
     """Return the training tasks and the evaluation panel (or None)."""
-    from seed_trainer.tasks import as_dataset, manifest_rows, split_rows
+    from seed_trainer.settings.tasks import as_dataset, manifest_rows, split_rows
 
     env = make_env()
     try:
@@ -272,7 +272,7 @@ def _version(version: Any, name: str) -> str:
 
 
 def _print_dry_run(resolved: Resolved, tasks: int) -> None:
-    from seed_trainer.dry_run import arithmetic, resolved_rows
+    from seed_trainer.settings.dry_run import arithmetic, resolved_rows
     from seed_trainer.tables import table
 
     print(table(resolved_rows(resolved), ("field", "value", "from")))
@@ -281,8 +281,8 @@ def _print_dry_run(resolved: Resolved, tasks: int) -> None:
 
 
 def _summary(folder: Path) -> str:
-    from seed_trainer.evaluation import read_evaluations
     from seed_trainer.tables import table
+    from seed_trainer.watching.evaluation import read_evaluations
 
     rows = []
     for step, metrics in read_evaluations(folder):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seed_trainer.cli import UserError
-from seed_trainer.options import option
-from seed_trainer.presets import SFT_RECIPES
-from seed_trainer.resolve import resolve
+from seed_trainer.settings.options import option
+from seed_trainer.settings.presets import SFT_RECIPES
+from seed_trainer.settings.resolve import resolve
 
 
 @dataclass
@@ -28,8 +28,8 @@ def main(argv: Sequence[str]) -> int:
     from trl import ModelConfig, get_peft_config
 
     from seed_trainer.commands.rl import checkpoint, resolve_model, unloadable
-    from seed_trainer.sft import SEEDSFTConfig, build_sft_trainer, split_by_length
     from seed_trainer.stage1.dataset import SFT_FILE, read_examples
+    from seed_trainer.stage1.sft import SEEDSFTConfig, build_sft_trainer, split_by_length
 
     known = [SFTArguments, SEEDSFTConfig, ModelConfig]
     script, args, model_args = resolve(argv, known, "Stage 1.", SFT_RECIPES, "seed-train sft").parts

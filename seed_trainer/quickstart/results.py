@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from seed_envs.intervals import wilson
-from seed_trainer.linelog import read_records
 from seed_trainer.tables import table
+from seed_trainer.watching.linelog import read_records
 
 EVALUATIONS_FILE = "evaluations.jsonl"
 CAUTION = "a demonstration and no evidence: near-identical arms differ by as much from seed to seed."

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seed_trainer.quickstart.jobs import Job, run_jobs
-from seed_trainer.resolve import load_config
+from seed_trainer.settings.resolve import load_config
 
 MODEL = "builtin/alfworld-tiny"
 CONFIG = "quickstart"

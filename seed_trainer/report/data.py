@@ -13,7 +13,7 @@ from statistics import stdev
 from typing import Any
 
 from seed_trainer.cli import UserError
-from seed_trainer.linelog import read_records
+from seed_trainer.watching.linelog import read_records
 
 SHOWN_EPISODES = 8
 """Episodes that a page shows of one run."""

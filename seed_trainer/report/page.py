@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from seed_trainer.diagnostics import flat_metrics
 from seed_trainer.report.data import Arm, Run, deviation, interval, mean, spread
 from seed_trainer.report.svg import Line, chart, legend
+from seed_trainer.watching.diagnostics import flat_metrics
 
 CHARTS: tuple[tuple[str, str, bool], ...] = (
     ("eval_success", "Success on the panel", True),

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seed_envs.chat import defuse
+from seed_envs.chat import Message, defuse
 from seed_envs.trajectory import Trajectory
-from seed_trainer.encoding import ChatEncoder, TokenIds, images_of
-from seed_trainer.generation import Decoding, Sampler
-from seed_trainer.options import SEEDOptions
-from seed_trainer.rollout import Layout, tokens_of
+from seed_trainer.acting.encoding import ChatEncoder, TokenIds, images_of
+from seed_trainer.acting.generation import Decoding, Sampler
+from seed_trainer.acting.rollout import Layout, tokens_of
+from seed_trainer.settings.options import SEEDOptions
 from seed_trainer.skills.parsing import HindsightSkill
-from seed_trainer.skills.prompts import Analyzer, Message, Outcome, document_messages, turn_message
+from seed_trainer.skills.prompts import Analyzer, Outcome, document_messages, turn_message
 
 
 class SkillWriter:

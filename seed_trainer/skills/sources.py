@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from seed_envs.trajectory import Trajectory
-from seed_trainer.options import SkillSource
+from seed_trainer.settings.options import SkillSource
 from seed_trainer.skills.library import SkillLibrary
 from seed_trainer.skills.parsing import HindsightSkill
 

@@ -14,13 +14,14 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
+from seed_envs.chat import Message
 from seed_envs.registration import find_row, load_attribute
 from seed_envs.trajectory import Trajectory
 from seed_trainer.cli import UserError
-from seed_trainer.linelog import end_torn_line, read_records
 from seed_trainer.skills.parsing import REASONS, HindsightSkill
-from seed_trainer.skills.prompts import ANALYZERS, Analyzer, Message, document_messages, outcome_of
+from seed_trainer.skills.prompts import ANALYZERS, Analyzer, document_messages, outcome_of
 from seed_trainer.stage1.endpoint import Answer, ChatEndpoint, EndpointError
+from seed_trainer.watching.linelog import end_torn_line, read_records
 
 ANSWERS_FILE = "answers.jsonl"
 MIN_WORDS = 5

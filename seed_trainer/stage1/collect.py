@@ -18,9 +18,9 @@ from seed_envs.profiles import Profile
 from seed_envs.rollout import Policy, Reply, Request
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import EpisodeError, Trajectory
+from seed_trainer.acting.play import EpisodePlayer
 from seed_trainer.cli import UserError
-from seed_trainer.linelog import end_torn_line, read_records
-from seed_trainer.play import EpisodePlayer
+from seed_trainer.watching.linelog import end_torn_line, read_records
 
 TRAJECTORIES_FILE = "trajectories.jsonl"
 COLLECTION_FILE = "collection.json"
@@ -60,9 +60,9 @@ def model_policy(path: str, profile: Profile, decoding: Any, max_prompt_length: 
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from seed_trainer.encoding import ChatEncoder
-    from seed_trainer.generation import CachedSampler
-    from seed_trainer.rollout import Layout, TokenPolicy
+    from seed_trainer.acting.encoding import ChatEncoder
+    from seed_trainer.acting.generation import CachedSampler
+    from seed_trainer.acting.rollout import Layout, TokenPolicy
 
     tokenizer = AutoTokenizer.from_pretrained(path)
     model = AutoModelForCausalLM.from_pretrained(path).eval()

@@ -12,11 +12,11 @@ from seed_envs import make_agent_env
 from seed_envs.profiles import get_profile
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import Trajectory
-from seed_trainer.encoding import ChatEncoder
-from seed_trainer.generation import CachedSampler, Decoding
-from seed_trainer.options import SEEDOptions
-from seed_trainer.play import EpisodePlayer
-from seed_trainer.rollout import TokenPolicy
+from seed_trainer.acting.encoding import ChatEncoder
+from seed_trainer.acting.generation import CachedSampler, Decoding
+from seed_trainer.acting.play import EpisodePlayer
+from seed_trainer.acting.rollout import TokenPolicy
+from seed_trainer.settings.options import SEEDOptions
 from seed_trainer.skills.analyzer import SkillWriter
 from seed_trainer.skills.parsing import HindsightSkill
 from seed_trainer.skills.prompts import get_analyzer, outcome_of

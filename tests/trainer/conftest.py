@@ -11,7 +11,7 @@ from datasets import Dataset
 from word_world import GROWING, WORDS, make_word_env, small_model, teach_model, word_tokenizer
 
 from seed_envs.profiles import Profile
-from seed_trainer.config import SEEDConfig
+from seed_trainer.settings.config import SEEDConfig
 from seed_trainer.trainer import SEEDTrainer
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seed_trainer import advantages
-from seed_trainer.advantages import AdvantageStd
+from seed_trainer.learning import advantages
+from seed_trainer.learning.advantages import AdvantageStd
 
 
 @pytest.mark.parametrize(

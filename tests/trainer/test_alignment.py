@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from seed_trainer import diagnostics, measures, theory, value_alignment
-from seed_trainer.distillation import Scores
-from seed_trainer.gate_proxy import GateProxy
+from seed_trainer.learning.distillation import Scores
+from seed_trainer.watching import diagnostics, measures, theory, value_alignment
+from seed_trainer.watching.gate_proxy import GateProxy
 
 PI = np.array([0.10, 0.35, 0.40, 0.15])
 W = np.array([0.20, 0.35, 0.85, 0.70])

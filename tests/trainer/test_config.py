@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from trl import ModelConfig
 
-from seed_trainer import schedules
-from seed_trainer.arguments import SEEDScriptArguments
 from seed_trainer.cli import UserError, main
 from seed_trainer.commands.data import DataArguments
 from seed_trainer.commands.sft import SFTArguments
-from seed_trainer.config import SEEDConfig
-from seed_trainer.options import SEEDOptions
-from seed_trainer.presets import DATA_RECIPES, METHODS, RECIPES, SFT_RECIPES
-from seed_trainer.resolve import CPU_FLAGS, Resolved, config_names, load_config, resolve
-from seed_trainer.sft import SEEDSFTConfig
+from seed_trainer.settings import schedules
+from seed_trainer.settings.arguments import SEEDScriptArguments
+from seed_trainer.settings.config import SEEDConfig
+from seed_trainer.settings.options import SEEDOptions
+from seed_trainer.settings.presets import DATA_RECIPES, METHODS, RECIPES, SFT_RECIPES
+from seed_trainer.settings.resolve import CPU_FLAGS, Resolved, config_names, load_config, resolve
+from seed_trainer.stage1.sft import SEEDSFTConfig
 
 PARTS = [SEEDScriptArguments, SEEDConfig, ModelConfig]
 CPU = ["--use_cpu", "--bf16", "false"]

@@ -16,7 +16,7 @@ sys.path[:0] = {paths!r}
 import torch
 from datasets import Dataset
 from word_world import GROWING, WORDS, make_word_env, word_tokenizer
-from seed_trainer.config import SEEDConfig
+from seed_trainer.settings.config import SEEDConfig
 from seed_trainer.trainer import SEEDTrainer
 
 args = SEEDConfig(

@@ -10,7 +10,14 @@ import torch
 from transformers import LlamaForCausalLM
 from word_world import word_tokenizer
 
-from seed_trainer.generation import CachedSampler, Decoding, EngineSampler, GrowableLayer, make_cache, pick_tokens
+from seed_trainer.acting.generation import (
+    CachedSampler,
+    Decoding,
+    EngineSampler,
+    GrowableLayer,
+    make_cache,
+    pick_tokens,
+)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from seed_trainer.gradients import gradient_vector, ratio_and_cosine
+from seed_trainer.watching.gradients import gradient_vector, ratio_and_cosine
 
 
 def test_the_vector_equals_a_backward_pass_and_leaves_no_trace() -> None:

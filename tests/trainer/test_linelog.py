@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seed_trainer.linelog import LineLog, end_torn_line, read_records
+from seed_trainer.watching.linelog import LineLog, end_torn_line, read_records
 
 
 def steps(path: Path) -> list[int]:

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from seed_trainer import losses, theory
+from seed_trainer.learning import losses
+from seed_trainer.watching import theory
 
 PI = torch.tensor([0.10, 0.35, 0.40, 0.15], dtype=torch.float64)
 W = torch.tensor([0.20, 0.35, 0.85, 0.70], dtype=torch.float64)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from word_world import WORDS, small_model, teach_model, word_tokenizer
 
-from seed_trainer.presets import METHODS
+from seed_trainer.settings.presets import METHODS
 from seed_trainer.skills.library import SkillLibrary
 from seed_trainer.trainer import SEEDTrainer
 

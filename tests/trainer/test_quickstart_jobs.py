@@ -75,8 +75,8 @@ def test_children_have_one_thread_and_no_network() -> None:
 
 def test_the_names_of_files_are_those_of_the_trainer() -> None:
     pytest.importorskip("trl")
-    from seed_trainer import callbacks, evaluation
     from seed_trainer.quickstart import results
+    from seed_trainer.watching import callbacks, evaluation
 
     assert board.METRICS_FILE == callbacks.METRICS_FILE
     assert results.EVALUATIONS_FILE == evaluation.EVALUATIONS_FILE

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from seed_envs.trajectory import Step, StopReason, Trajectory
-from seed_trainer.batches import Row
-from seed_trainer.measures import token_metrics
-from seed_trainer.options import SEEDOptions
-from seed_trainer.rounds import Block, episode_advantages_N, row_advantages_B
+from seed_trainer.learning.batches import Row
+from seed_trainer.learning.rounds import Block, episode_advantages_N, row_advantages_B
+from seed_trainer.settings.options import SEEDOptions
+from seed_trainer.watching.measures import token_metrics
 
 
 class Picture:

@@ -11,9 +11,9 @@ from trl.trainer.utils import shuffle_sequence_dict, split_tensor_dict
 from word_world import GROWING, WINDOW, WORDS
 
 from seed_envs.trajectory import Trajectory
-from seed_trainer.options import SEEDOptions
-from seed_trainer.rounds import Block
-from seed_trainer.skill_reward import answer_inputs, skill_rewards_N
+from seed_trainer.learning.rounds import Block
+from seed_trainer.learning.skill_reward import answer_inputs, skill_rewards_N
+from seed_trainer.settings.options import SEEDOptions
 from seed_trainer.trainer import SEEDTrainer
 
 TrainerFactory = Callable[..., SEEDTrainer]

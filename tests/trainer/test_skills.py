@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from seed_envs.trajectory import Step, StopReason, Trajectory
-from seed_trainer.options import parse_skill_source
+from seed_trainer.settings.options import parse_skill_source
 from seed_trainer.skills.library import SkillLibrary
 from seed_trainer.skills.parsing import REASONS, HindsightSkill, parse_json_skill, parse_plain_skill, repeats_itself
 from seed_trainer.skills.prompts import ANALYZERS, document_messages, get_analyzer, outcome_of, training_answer

@@ -18,13 +18,13 @@ from seed_envs.errors import OracleUnavailable
 from seed_envs.rollout import Reply, Request
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import Step, StopReason, Trajectory
+from seed_trainer.acting.play import EpisodePlayer
 from seed_trainer.cli import UserError
-from seed_trainer.linelog import read_records
-from seed_trainer.play import EpisodePlayer
-from seed_trainer.sft import split_by_length
 from seed_trainer.skills.prompts import ANALYZERS
 from seed_trainer.stage1 import annotators, collect, dataset
 from seed_trainer.stage1.endpoint import ChatEndpoint, EndpointError
+from seed_trainer.stage1.sft import split_by_length
+from seed_trainer.watching.linelog import read_records
 
 SKILL = json.dumps({"episode_summary": "s", "episode_skill": "look into the fridge before the shelf"})
 

@@ -12,9 +12,9 @@ from transformers import AutoModelForCausalLM, TrainerCallback
 from trl.trainer.utils import split_tensor_dict
 from word_world import WORDS
 
-from seed_trainer.losses import jsd_BT
-from seed_trainer.options import SEEDOptions
-from seed_trainer.teacher import completion_logits, loss_mask, student_inputs, teacher_inputs
+from seed_trainer.learning.losses import jsd_BT
+from seed_trainer.learning.teacher import completion_logits, loss_mask, student_inputs, teacher_inputs
+from seed_trainer.settings.options import SEEDOptions
 from seed_trainer.trainer import SEEDTrainer
 
 TrainerFactory = Callable[..., SEEDTrainer]

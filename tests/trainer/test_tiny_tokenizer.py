@@ -12,7 +12,7 @@ from transformers import AutoTokenizer
 
 from seed_envs.alfworld.generator import compact, tables
 from seed_envs.alfworld.texts import HELP
-from seed_trainer.encoding import ChatEncoder
+from seed_trainer.acting.encoding import ChatEncoder
 from seed_trainer.tiny.corpus import SampleEncoder
 from seed_trainer.tiny.tokenizer import build_tokenizer
 from seed_trainer.tiny.words import END, OBJECTS, PHRASES, RECEPTACLES, UNKNOWN, vocabulary

@@ -12,10 +12,10 @@ from seed_envs.rollout import rollout
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import StopReason, Trajectory
 from seed_envs.vector import EnvPool
-from seed_trainer.batches import add_teacher_prompts, build_rows, filler_target, with_fillers
-from seed_trainer.encoding import ChatEncoder
-from seed_trainer.generation import Decoding, Sampled
-from seed_trainer.rollout import Layout, TokenPolicy, as_growing, tokens_of
+from seed_trainer.acting.encoding import ChatEncoder
+from seed_trainer.acting.generation import Decoding, Sampled
+from seed_trainer.acting.rollout import Layout, TokenPolicy, as_growing, tokens_of
+from seed_trainer.learning.batches import add_teacher_prompts, build_rows, filler_target, with_fillers
 
 TOKENIZER = word_tokenizer()
 ENCODER = ChatEncoder(TOKENIZER, TOKENIZER)
@@ -158,7 +158,7 @@ class Letters:
 
 def test_action_part_begins_with_its_tag() -> None:
     from seed_envs.profiles import ActionFormat
-    from seed_trainer.token_kinds import action_start
+    from seed_trainer.learning.token_kinds import action_start
 
     encoder: Any = Letters()
     tags = ActionFormat(kind="tags")

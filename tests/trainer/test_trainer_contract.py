@@ -13,7 +13,7 @@ from trl import GRPOTrainer
 from trl.trainer.utils import shuffle_sequence_dict, split_tensor_dict
 from word_world import GROWING, WINDOW, WORDS
 
-from seed_trainer.rounds import Block
+from seed_trainer.learning.rounds import Block
 from seed_trainer.skills.parsing import HindsightSkill
 from seed_trainer.trainer import SEEDTrainer
 

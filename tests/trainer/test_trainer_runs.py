@@ -12,8 +12,8 @@ import torch
 from word_world import GROWING, WINDOW, WORDS
 
 from seed_envs.rollout import Request
-from seed_trainer.presets import METHODS
-from seed_trainer.rollout import TokenPolicy
+from seed_trainer.acting.rollout import TokenPolicy
+from seed_trainer.settings.presets import METHODS
 from seed_trainer.skills.library import SkillLibrary
 from seed_trainer.trainer import SEEDTrainer
 
@@ -247,7 +247,7 @@ def test_too_few_tasks_is_a_clear_error(make_trainer: TrainerFactory) -> None:
 
 
 def test_every_logged_metric_of_ours_is_explained(make_trainer: TrainerFactory) -> None:
-    from seed_trainer.diagnostics import explains
+    from seed_trainer.watching.diagnostics import explains
 
     trainer = make_trainer(
         panel=True,
@@ -282,7 +282,7 @@ def test_every_logged_metric_of_ours_is_explained(make_trainer: TrainerFactory) 
 
 
 def test_opid_step_skills_move_only_the_tokens_of_their_step(make_trainer: TrainerFactory) -> None:
-    from seed_trainer.rounds import Block
+    from seed_trainer.learning.rounds import Block
     from seed_trainer.skills.parsing import HindsightSkill
 
     options: dict[str, Any] = {"rollout_layout": "turn", "adv_shaping": "opid", "opd_coef": 0.0}
@@ -304,7 +304,7 @@ def test_opid_step_skills_move_only_the_tokens_of_their_step(make_trainer: Train
 
 def test_alignment_is_measured_by_branching(make_trainer: TrainerFactory) -> None:
     from seed_envs.tasks import TaskSpec
-    from seed_trainer.branching import measure_alignment
+    from seed_trainer.watching.branching import measure_alignment
 
     trainer = make_trainer(opd_coef=0.3)
     result = measure_alignment(trainer, [TaskSpec(word) for word in WORDS * 2], responses=2, continuations=2, seed=1)
@@ -315,7 +315,7 @@ def test_alignment_is_measured_by_branching(make_trainer: TrainerFactory) -> Non
 
 def test_token_level_alignment_forces_the_likeliest_tokens(make_trainer: TrainerFactory) -> None:
     from seed_envs.tasks import TaskSpec
-    from seed_trainer import branching
+    from seed_trainer.watching import branching
 
     trainer = make_trainer(opd_coef=0.3)
     played: list[Any] = []

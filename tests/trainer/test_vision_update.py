@@ -22,7 +22,7 @@ import seed_envs
 from seed_envs.profiles import get_profile
 from seed_envs.registration import find_row, load_attribute
 from seed_envs.trajectory import Trajectory
-from seed_trainer.config import SEEDConfig
+from seed_trainer.settings.config import SEEDConfig
 from seed_trainer.skills.analyzer import SkillWriter
 from seed_trainer.skills.parsing import HindsightSkill
 from seed_trainer.skills.prompts import Outcome

@@ -1,0 +1,1 @@
+"""Playing episodes with a model: tokens in, tokens out."""

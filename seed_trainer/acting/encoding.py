@@ -1,0 +1,148 @@
+"""Chat messages to token ids and back, with the model's own chat template.
+
+Sampled tokens are never decoded and encoded again: a growing conversation is extended by the ids *between* the end of
+a reply and the next generation prompt. It builds no messages; that is :mod:`seed_envs.chat`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from seed_envs.chat import Message
+
+TokenIds = list[int]
+MAX_KNOWN_CONTINUATIONS = 20_000
+
+
+def images_of(messages: Sequence[Message]) -> list[Any]:
+    """Return the images of a conversation in order."""
+    return [
+        part["image"]
+        for message in messages
+        if isinstance(message["content"], list)
+        for part in message["content"]
+        if part["type"] == "image"
+    ]
+
+
+def _text_key(messages: Sequence[Message]) -> str:
+    """A key under which equal messages encode equally; images become placeholders before they are encoded here."""
+    return repr([(message["role"], _without_images(message["content"])) for message in messages])
+
+
+def _without_images(content: Any) -> Any:
+    if isinstance(content, str):
+        return content
+    return [part["text"] if part["type"] == "text" else (part["type"],) for part in content]
+
+
+class ChatEncoder:
+    """Renders and encodes conversations.
+
+    Args:
+        processing_class: Tokenizer, or processor of a vision-language model.
+        tokenizer: The tokenizer itself.
+        chat_template: Template to use instead of the tokenizer's own.
+        template_kwargs: Extra variables of the template (for example ``enable_thinking``).
+        eos_token_ids: Every id that ends a reply.
+    """
+
+    def __init__(
+        self,
+        processing_class: Any,
+        tokenizer: Any,
+        chat_template: str | None = None,
+        template_kwargs: dict[str, Any] | None = None,
+        eos_token_ids: Sequence[int] = (),
+    ) -> None:
+        self.processing_class = processing_class
+        self.tokenizer = tokenizer
+        self.chat_template = chat_template
+        self.template_kwargs = dict(template_kwargs or {})
+        self.eos_token_ids = list(eos_token_ids) or [tokenizer.eos_token_id]
+        self.is_vlm = processing_class is not tokenizer
+        # Environments repeat themselves, and rendering a template costs more than a tiny model's forward pass.
+        self._known: dict[str, TokenIds] = {}
+        if chat_template is None and not getattr(processing_class, "chat_template", None):
+            raise ValueError(
+                "the tokenizer has no chat template, which SEED needs to build conversations; use an instruction-tuned "
+                "model, or set chat_template in its tokenizer_config.json"
+            )
+
+    def _render(self, conversations: Sequence[Sequence[Message]], generation_prompt: bool) -> list[str]:
+        if not conversations:
+            return []
+        if self.is_vlm:
+            from trl.data_utils import prepare_multimodal_messages
+
+            conversations = [prepare_multimodal_messages(list(messages)) for messages in conversations]
+        texts = self.processing_class.apply_chat_template(
+            [list(messages) for messages in conversations],
+            chat_template=self.chat_template,
+            add_generation_prompt=generation_prompt,
+            tokenize=False,
+            **self.template_kwargs,
+        )
+        return list(texts)
+
+    def _encode_texts(self, texts: list[str]) -> list[TokenIds]:
+        return [list(ids) for ids in self.tokenizer(texts, add_special_tokens=False)["input_ids"]] if texts else []
+
+    def prompts(self, conversations: Sequence[Sequence[Message]]) -> list[TokenIds]:
+        """Encode conversations up to and including the generation prompt.
+
+        Images become as many placeholder tokens as the processor makes of them.
+        """
+        texts = self._render(conversations, generation_prompt=True)
+        images = [images_of(messages) for messages in conversations]
+        if self.is_vlm and any(images):
+            encoded = self.processing_class(text=texts, images=[image for row in images for image in row])
+            return [list(ids) for ids in encoded["input_ids"]]
+        return self._encode_texts(texts)
+
+    def continuations(self, conversations: Sequence[Sequence[Message]]) -> list[TokenIds]:
+        """Encode what follows a finished reply: new messages and the next generation prompt.
+
+        Args:
+            conversations: The new messages of each conversation (usually one user message).
+
+        Returns:
+            The ids after the reply's end-of-turn token, which they do not contain.
+
+        Raises:
+            ValueError: If the chat template rewrites earlier turns, so that no conversation can be extended.
+        """
+        keys = [_text_key(messages) for messages in conversations]
+        fresh = {key: messages for key, messages in zip(keys, conversations, strict=True) if key not in self._known}
+        if fresh:
+            if len(self._known) + len(fresh) > MAX_KNOWN_CONTINUATIONS:
+                self._known.clear()
+                fresh = dict(zip(keys, conversations, strict=True))
+            self._known.update(zip(fresh, self._new_continuations(list(fresh.values())), strict=True))
+        return [list(self._known[key]) for key in keys]
+
+    def _new_continuations(self, conversations: Sequence[Sequence[Message]]) -> list[TokenIds]:
+        before: list[Message] = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
+        base = self._render([before], generation_prompt=False)[0]
+        ends = [self.tokenizer.convert_ids_to_tokens(token) for token in self.eos_token_ids]
+        cut = max((base.rfind(end) + len(end) for end in ends if end in base), default=-1)
+        texts = self._render([[*before, *messages] for messages in conversations], generation_prompt=True)
+        if cut < 0 or any(not text.startswith(base[:cut]) for text in texts):
+            raise ValueError(
+                "this chat template does not keep earlier turns unchanged (or ends replies without an end-of-turn "
+                "token), so a conversation cannot be extended token by token; use rollout_layout=turn"
+            )
+        return self._encode_texts([text[cut:] for text in texts])
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of a reply without special tokens."""
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
+
+    def length(self, messages: Sequence[Message]) -> int:
+        """Return the number of prompt tokens of one conversation."""
+        return len(self.prompts([messages])[0])
+
+    def ended(self, ids: Sequence[int]) -> bool:
+        """Return whether a reply ends with an end-of-turn token."""
+        return bool(ids) and ids[-1] in self.eos_token_ids

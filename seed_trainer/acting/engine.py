@@ -1,0 +1,75 @@
+"""Generation through TRL (``generate``, continuous batching, vLLM) with the length and temperature of one request.
+
+TRL fixes both at construction; they are swapped for one call and restored whatever happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from seed_trainer.acting.generation import Decoding
+
+
+@contextmanager
+def decoding_settings(trainer: Any, decoding: Decoding) -> Iterator[None]:
+    """Put a decoding into the trainer's generation settings for the time of the block."""
+    if trainer.use_vllm:
+        target, changes = trainer.vllm_generation, {
+            "max_completion_length": decoding.max_new_tokens,
+            "temperature": decoding.temperature,
+        }  # fmt: skip
+        saved = {name: getattr(target, name) for name in changes}
+        try:
+            for name, value in changes.items():
+                setattr(target, name, value)
+            yield
+        finally:
+            for name, value in saved.items():
+                setattr(target, name, value)
+        return
+    greedy = decoding.temperature == 0
+    changes = {
+        "max_new_tokens": decoding.max_new_tokens,
+        "do_sample": not greedy,
+        "temperature": 1.0 if greedy else decoding.temperature,
+        "top_p": 1.0 if greedy else decoding.top_p,
+        "top_k": 0 if greedy else decoding.top_k,
+    }
+    config, kwargs = trainer.generation_config, trainer.generation_kwargs
+    saved = {name: getattr(config, name) for name in changes}
+    trainer.generation_kwargs = {**kwargs, **changes}
+    try:
+        for name, value in changes.items():
+            setattr(config, name, value)
+        yield
+    finally:
+        trainer.generation_kwargs = kwargs
+        for name, value in saved.items():
+            setattr(config, name, value)
+
+
+def image_fields(trainer: Any, contexts: Sequence[list[int]], images: Sequence[list[Any]] | None) -> dict[str, Any]:
+    """Return the model's image inputs for contexts whose ids already hold the image placeholders."""
+    flat = [image for row in images or [] for image in row]
+    if not flat:
+        return {}
+    fields = dict(trainer.processing_class.image_processor(images=flat, return_tensors="pt"))
+    placeholder = trainer._image_pad_token_id
+    fields["mm_token_type_ids"] = [[int(token == placeholder) for token in ids] for ids in contexts]
+    return fields
+
+
+def engine_generate(
+    trainer: Any, contexts: list[list[int]], images: Sequence[list[Any]] | None, decoding: Decoding
+) -> tuple[list[list[int]], list[list[float]] | None]:
+    """Generate one continuation per context with TRL's own engine.
+
+    Returns:
+        Completion ids, and log-probabilities where the engine returns them (vLLM).
+    """
+    per_row = list(images) if images is not None and any(images) else None
+    with decoding_settings(trainer, decoding):
+        ids, logprobs = trainer._generate_single_turn(contexts, per_row, image_fields(trainer, contexts, images), 1)
+    return ids, logprobs

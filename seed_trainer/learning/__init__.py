@@ -1,0 +1,1 @@
+"""From finished episodes to a loss: rows, advantages, teacher, distillation."""

@@ -1,0 +1,1 @@
+"""What a run is told: options, methods, recipes, tasks, and how a command line becomes them."""

@@ -1,0 +1,82 @@
+"""Stage 1: supervised training on analysis requests, with TRL's ``SFTTrainer`` as it is.
+
+The loss is on the answer only. Examples longer than the limit are named and left out, never cut in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from datasets import Dataset
+from transformers import PreTrainedTokenizerBase
+from transformers.trainer_utils import IntervalStrategy
+from trl import SFTConfig, SFTTrainer
+
+from seed_trainer.settings.options import option
+from seed_trainer.watching.callbacks import RunFiles
+
+
+@dataclass
+class SEEDSFTConfig(SFTConfig):
+    """TRL's configuration with the defaults of stage 1."""
+
+    learning_rate: float = option(5e-6, "Learning rate.", "released")
+    num_train_epochs: float = option(3.0, "Epochs.", "paper")
+    per_device_train_batch_size: int = option(8, "Batch size.", "released")
+    max_length: int | None = option(
+        8192, "Longest example in tokens; longer ones are reported and left out.", "released"
+    )
+    completion_only_loss: bool | None = option(True, "Train on the answer only.", "paper")
+
+
+def split_by_length(
+    records: Sequence[dict[str, Any]], tokenizer: PreTrainedTokenizerBase, max_length: int | None
+) -> tuple[list[dict[str, Any]], list[tuple[int, int]]]:
+    """Return the examples that fit, and index and length of those that do not."""
+    kept, too_long = [], []
+    for index, record in enumerate(records):
+        encoded = tokenizer.apply_chat_template([*record["prompt"], *record["completion"]], tokenize=True)
+        ids: Any = encoded["input_ids"] if isinstance(encoded, Mapping) else encoded
+        if max_length is not None and len(ids) > max_length:
+            too_long.append((index, len(ids)))
+        else:
+            kept.append(record)
+    return kept, too_long
+
+
+def build_sft_trainer(
+    model: Any,
+    tokenizer: PreTrainedTokenizerBase,
+    args: SEEDSFTConfig,
+    records: Sequence[dict[str, Any]],
+    validation_share: float = 0.1,
+    peft_config: Any = None,
+) -> SFTTrainer:
+    """Return the trainer of stage 1.
+
+    Args:
+        model: Path or model.
+        tokenizer: Its tokenizer.
+        args: Configuration.
+        records: Examples that fit.
+        validation_share: Share held out for the evaluation loss; whole examples, drawn with ``args.seed``.
+        peft_config: Adapter configuration.
+    """
+    data = Dataset.from_list([{"prompt": record["prompt"], "completion": record["completion"]} for record in records])
+    held_out = None
+    if validation_share > 0 and len(data) * validation_share >= 1:
+        parts = data.train_test_split(test_size=validation_share, seed=args.seed)
+        data, held_out = parts["train"], parts["test"]
+        if args.eval_strategy == IntervalStrategy.NO:
+            args.eval_strategy, args.do_eval = IntervalStrategy.EPOCH, True
+    return SFTTrainer(
+        model=model,
+        args=args,
+        train_dataset=data,
+        eval_dataset=held_out,
+        processing_class=tokenizer,
+        peft_config=peft_config,
+        callbacks=[RunFiles(str(args.output_dir))],
+    )
