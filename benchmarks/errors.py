@@ -39,15 +39,3 @@ class MergeConflict(SeedEnvsError, ValueError):
 
 class RunsDiffer(SeedEnvsError, ValueError):
     """Two runs that must not be compared: not the same tasks."""
-
-
-class EndpointRefused(SeedEnvsError, RuntimeError):
-    """An endpoint said no in a way that another attempt would not change."""
-
-
-class EndpointFailed(SeedEnvsError, RuntimeError):
-    """An endpoint gave no usable answer in any attempt."""
-
-
-class ContextOverflow(SeedEnvsError, RuntimeError):
-    """A prompt does not fit the model."""

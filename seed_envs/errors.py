@@ -96,6 +96,45 @@ class PolicyError(SeedEnvsError, RuntimeError):
     """A policy returned something that is not a list of replies, one per request."""
 
 
+# -- endpoints --------------------------------------------------------------------------------------------------------
+
+
+class EndpointError(SeedEnvsError, RuntimeError):
+    """A chat endpoint gave no usable answer."""
+
+
+class EndpointPassing(EndpointError):
+    """A failure that another attempt may mend.
+
+    Attributes:
+        wait: Seconds that the endpoint asked for, or None.
+    """
+
+    def __init__(self, message: str, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.wait = wait
+
+
+class EndpointFailed(EndpointError):
+    """An endpoint gave no usable answer in any attempt."""
+
+
+class EndpointRefused(EndpointError):
+    """An endpoint said no in a way that another attempt would not change.
+
+    Attributes:
+        hopeless: Whether every further request would meet the same refusal.
+    """
+
+    def __init__(self, message: str, hopeless: bool = False) -> None:
+        super().__init__(message)
+        self.hopeless = hopeless
+
+
+class ContextOverflow(EndpointError):
+    """A prompt does not fit the model."""
+
+
 def close_matches(value: object, known: Iterable[str], limit: int = 3) -> str:
     """A ready sentence with the closest known names, whatever their case.
 

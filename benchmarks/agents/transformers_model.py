@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from seed_envs.chat import Message
-from seed_envs.errors import require
+from seed_envs.errors import ContextOverflow, require
 from seed_envs.profiles import Profile
 from seed_envs.rollout import Reply, Request, failed_reply
 from seed_envs.trajectory import StopReason
 
 from ..config import AgentSettings
-from ..errors import ContextOverflow, UnknownAgent
+from ..errors import UnknownAgent
 from .base import Placement, SkillFor
 from .processors import load_processor
 from .skills import load_skills

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seed_envs.errors import DependencyMissing
 from seed_trainer.cli import UserError
 from seed_trainer.settings.arguments import EnvArguments
 from seed_trainer.settings.options import option
@@ -68,7 +69,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         analyzer = get_analyzer(args.analyzer, profile.style)
         annotator = _annotator(args)
-    except ValueError as error:
+    except (ValueError, DependencyMissing) as error:
         raise UserError(str(error)) from None
     folder = Path(args.output_dir)
     library = Path(args.library).parent if args.library else folder
@@ -169,8 +170,8 @@ def _annotator(args: Any) -> Any:
     Raises:
         UserError: For an unknown annotator, or one without an address.
     """
+    from seed_envs.endpoints.client import ChatClient
     from seed_trainer.stage1.annotators import RuleAnnotator
-    from seed_trainer.stage1.endpoint import ChatEndpoint
 
     if args.annotator not in ANNOTATORS:
         raise UserError(f"annotator={args.annotator!r}, expected one of {ANNOTATORS}")
@@ -180,12 +181,8 @@ def _annotator(args: Any) -> Any:
         raise UserError("annotator=endpoint needs endpoint_url and endpoint_model")
     if args.endpoint_workers < 1:
         raise UserError(f"endpoint_workers={args.endpoint_workers} must be at least 1")
-    return ChatEndpoint(
-        args.endpoint_url,
-        args.endpoint_model,
-        os.environ.get(args.endpoint_key_env, ""),
-        max_tokens=args.endpoint_max_tokens,
-        timeout=args.endpoint_timeout,
+    return ChatClient(
+        args.endpoint_url, args.endpoint_model, key_env=args.endpoint_key_env, timeout=args.endpoint_timeout
     )
 
 
@@ -198,16 +195,16 @@ def _annotate(
         return annotator.annotate(episodes), [], {}
     from tqdm.auto import tqdm
 
-    with tqdm(total=len(episodes), desc="skills") as bar:
-        asking = annotators.EndpointAnnotator(annotator, folder, args.endpoint_workers, _asked_in(args.analyzer))
+    parameters = {"temperature": 0.0, "max_tokens": args.endpoint_max_tokens}
+    with annotator, tqdm(total=len(episodes), desc="skills") as bar:
+        asking = annotators.EndpointAnnotator(
+            annotator, parameters, folder, args.endpoint_workers, _asked_in(args.analyzer)
+        )
         found, failures = asking.annotate(episodes, bar.update)
     used = annotator.usage
     usage = {
-        "requests": used.requests,
-        "attempts": used.attempts,
-        "prompt_tokens": used.prompt_tokens,
-        "completion_tokens": used.completion_tokens,
-        "cost": used.cost(args.price_in, args.price_out),
+        **vars(used),
+        "cost": (used.prompt_tokens * args.price_in + used.completion_tokens * args.price_out) / 1e6,
         "all_sessions_tokens": asking.spent(),
     }
     return found, failures, usage

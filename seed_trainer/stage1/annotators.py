@@ -9,18 +9,21 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from seed_envs.chat import Message
+from seed_envs.endpoints.client import ChatClient
+from seed_envs.endpoints.wire import Answer
+from seed_envs.errors import EndpointError, EndpointRefused
 from seed_envs.registration import find_row, load_attribute
 from seed_envs.trajectory import Trajectory
 from seed_trainer.cli import UserError
 from seed_trainer.skills.parsing import REASONS, HindsightSkill
 from seed_trainer.skills.prompts import ANALYZERS, Analyzer, document_messages, outcome_of
-from seed_trainer.stage1.endpoint import Answer, ChatEndpoint, EndpointError
 from seed_trainer.watching.linelog import end_torn_line, read_records
 
 ANSWERS_FILE = "answers.jsonl"
@@ -83,15 +86,22 @@ class EndpointAnnotator:
 
     Args:
         endpoint: Where to ask.
+        parameters: Fields of every request: temperature, length limit.
         folder: Where ``answers.jsonl`` is kept.
         workers: Requests at the same time.
         analyzer: A ``document`` analyzer.
     """
 
     def __init__(
-        self, endpoint: ChatEndpoint, folder: Path, workers: int = 4, analyzer: Analyzer = ANALYZERS["json"]
+        self,
+        endpoint: ChatClient,
+        parameters: Mapping[str, Any],
+        folder: Path,
+        workers: int = 4,
+        analyzer: Analyzer = ANALYZERS["json"],
     ) -> None:
         self.endpoint = endpoint
+        self.parameters = parameters
         self.path = folder / ANSWERS_FILE
         self.workers = workers
         self.analyzer = analyzer
@@ -148,8 +158,8 @@ class EndpointAnnotator:
             if self._refused:
                 raise EndpointError(f"not asked after a refusal that holds for every request: {self._refused}")
             try:
-                answer = self.endpoint.ask(messages)
-            except EndpointError as error:
+                answer = self.endpoint.ask(messages, self.parameters)
+            except EndpointRefused as error:
                 self._refused = str(error) if error.hopeless else self._refused
                 raise
             self._keep(number, attempt, answer)

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import functools
-import io
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
-from chat_server import completion, serve
+from chat_server import completion, hang_up, serve
 from ladder_env import PROFILES, suite_record
 
 pytest.importorskip("httpx", reason="the endpoint agent needs httpx (extra: bench)")
 
-from seed_benchmarks.agents import openai_http
 from seed_benchmarks.agents.openai_http import OpenAIAgent, split_endpoint
-from seed_benchmarks.agents.pacing import RateLimiter, backoff, retry_after
 from seed_benchmarks.config import AgentSettings, RunConfig
-from seed_benchmarks.errors import EndpointFailed, UnknownAgent
+from seed_benchmarks.errors import UnknownAgent
 from seed_benchmarks.records import read_heads, read_transcripts
 from seed_benchmarks.runner import resume_run, start_run
 from seed_benchmarks.suite import Suite
+from seed_envs.errors import EndpointFailed
 from seed_envs.profiles import TurnContext
 from seed_envs.rollout import Request
 from seed_envs.tasks import TaskSpec
@@ -76,94 +67,6 @@ def test_the_key_is_sent_but_never_shown(monkeypatch):
     assert "secret-123" not in reply.error.message + reply.error.traceback
 
 
-def misbehave_first(*faults):
-    def behave(handler, body, attempt):
-        if attempt <= len(faults):
-            faults[attempt - 1](handler)
-        else:
-            handler.answer(completion("at last"))
-
-    return behave
-
-
-def hang_up(handler):
-    handler.connection.shutdown(socket.SHUT_RDWR)
-    handler.close_connection = True
-
-
-def half_an_answer(handler):
-    handler.send_response(200)
-    handler.send_header("Content-Length", "1000")
-    handler.end_headers()
-    handler.wfile.write(b'{"choices": [')
-    handler.wfile.flush()
-    hang_up(handler)
-
-
-def too_slow(handler):
-    time.sleep(0.8)
-    handler.close_connection = True
-
-
-def drip(handler):
-    """Never silent for long, never done."""
-    handler.send_response(200)
-    handler.send_header("Content-Length", "1000")
-    handler.end_headers()
-    try:
-        for _ in range(20):
-            handler.wfile.write(b" ")
-            handler.wfile.flush()
-            time.sleep(0.1)
-    except OSError:
-        pass
-    handler.close_connection = True
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        hang_up,
-        half_an_answer,
-        too_slow,
-        drip,
-        lambda handler: handler.answer({"error": "busy"}, 503),
-        lambda handler: handler.answer({"error": "slow down"}, 429),
-        lambda handler: handler.answer(b"<html>gateway</html>"),
-        lambda handler: handler.answer(b"[" * 100_000),
-        lambda handler: handler.answer({"choices": []}),
-        lambda handler: handler.answer({"choices": [{"message": {"content": 7}}]}),
-        lambda handler: handler.answer(b"\xff\xfe garbage"),
-        lambda handler: handler.answer(completion("free", prompt_tokens=-1)),
-        lambda handler: handler.answer(completion("endless", completion_tokens=float("inf"))),
-        lambda handler: handler.answer(completion("many", completion_tokens=[1])),
-    ],
-    ids=[
-        "hangs up",
-        "half",
-        "slow",
-        "drips",
-        "503",
-        "429",
-        "html",
-        "deep",
-        "empty",
-        "number",
-        "bytes",
-        "negative",
-        "infinite",
-        "list",
-    ],
-)
-def test_what_may_pass_is_tried_again(fault):
-    impatient = {"request_timeout": 0.5, "retries": 50} if fault in (too_slow, drip) else {}
-    with serve(misbehave_first(fault)) as server:
-        (reply,) = ask(server, **impatient)
-    assert (reply.text, reply.error) == ("at last", None)
-    # On a busy machine an impatient client may give up a good answer too.
-    assert reply.meta["attempts"] >= 2 if impatient else reply.meta["attempts"] == 2
-
-
 def test_after_the_last_attempt_the_fault_is_typed():
     with serve(lambda handler, body, attempt: handler.answer({"error": "down"}, 500)) as server:
         (reply,) = ask(server, retries=2)
@@ -190,62 +93,6 @@ def test_a_prompt_that_is_too_long_is_the_agents_affair():
     assert reply.stop_reason.scored
 
 
-def test_an_endless_answer_is_cut_off(monkeypatch):
-    monkeypatch.setattr("seed_benchmarks.agents.openai_http.MAX_RESPONSE", 1000)
-    with serve(lambda handler, body, attempt: handler.answer(completion("x" * 2000))) as server:
-        (reply,) = ask(server, retries=1)
-    assert "longer than 1000 bytes" in reply.error.message
-
-
-def test_retry_after_is_obeyed_by_everybody():
-    def behave(handler, body, attempt):
-        if body["messages"][0]["content"] == "a" and attempt == 1:
-            handler.answer({"error": "wait"}, 429, [("Retry-After", "0.6")])
-        else:
-            time.sleep(0.1)
-            handler.answer(completion("ok"))
-
-    with serve(behave) as server:
-        ask(server, request("a"))
-        times = [moment for moment, *_ in server.seen]
-    assert times[1] - times[0] >= 0.6
-
-
-def test_the_rate_limit_spaces_requests(monkeypatch):
-    clock = SimpleNamespace(now=100.0, slept=[])
-
-    async def sleep(seconds):
-        clock.slept.append(seconds)
-        clock.now += seconds
-
-    limiter = functools.partial(RateLimiter, clock=lambda: clock.now, sleep=sleep)
-    monkeypatch.setattr(openai_http, "RateLimiter", limiter)
-    with serve(lambda handler, body, attempt: handler.answer(completion("ok"))) as server:
-        ask(server, *[request(str(number)) for number in range(6)], requests_per_minute=600)
-        assert len(server.seen) == 6
-        assert clock.slept == pytest.approx([0.1] * 5)
-        ask(server, *[request(str(number)) for number in range(6)])
-    assert len(clock.slept) == 5, "without a limit nobody waits"
-
-
-def test_everybody_waits_out_a_pause():
-    clock = SimpleNamespace(now=100.0, slept=[])
-
-    async def sleep(seconds):
-        clock.slept.append(seconds)
-        clock.now += seconds
-
-    async def send():
-        limiter = RateLimiter(60, lambda: clock.now, sleep)
-        await limiter.wait()
-        limiter.pause(5.0)
-        for _ in range(2):
-            await limiter.wait()
-
-    asyncio.run(send())
-    assert clock.slept == pytest.approx([5.0, 1.0])
-
-
 def test_requests_are_in_flight_together():
     everybody = threading.Barrier(12)
 
@@ -257,19 +104,6 @@ def test_requests_are_in_flight_together():
         replies = ask(server, *[request(str(number)) for number in range(12)])
     assert [reply.text for reply in replies] == ["ok"] * 12
     assert server.most == 12
-
-
-def test_pictures_travel_as_data():
-    image = np.full((4, 6, 3), 200, np.uint8)
-    content = [{"type": "image", "image": image}, {"type": "text", "text": "look"}]
-    with serve(lambda handler, body, attempt: handler.answer(completion("ok"))) as server:
-        ask(server, request(content))
-    picture, text = server.seen[0][3]["messages"][0]["content"]
-    assert text == {"type": "text", "text": "look"}
-    from PIL import Image
-
-    data = base64.b64decode(picture["image_url"]["url"].removeprefix("data:image/png;base64,"))
-    assert np.array_equal(np.asarray(Image.open(io.BytesIO(data))), image)
 
 
 @pytest.mark.parametrize(
@@ -369,14 +203,3 @@ def test_specs_without_an_address_are_explained(monkeypatch):
     assert split_endpoint("gpt") == ("gpt", "http://127.0.0.1:1/v1")
     with pytest.raises(UnknownAgent, match="MODEL@URL"):
         split_endpoint("gpt@localhost:8000")
-
-
-def test_waits_double_with_jitter_and_are_capped():
-    waits = [backoff(attempt, 1.0, seed=4) for attempt in (1, 2, 3, 4, 12)]
-    assert all(0.5 * 2**n <= wait <= 1.5 * 2**n for n, wait in enumerate(waits[:4]))
-    assert waits[-1] == 300.0
-    assert backoff(2, 1.0, seed=4) == waits[1] != backoff(2, 1.0, seed=5)
-    assert retry_after("2.5") == 2.5
-    assert retry_after("9999999") == 300.0
-    assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
-    assert [retry_after(header) for header in (None, "", "soon", "nan")] == [None] * 4

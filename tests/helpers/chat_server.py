@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections import Counter
@@ -16,6 +17,12 @@ def completion(text, prompt_tokens=10, completion_tokens=3, **message):
         "choices": [{"message": {"role": "assistant", "content": text, **message}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens},
     }
+
+
+def hang_up(handler):
+    """Break the connection."""
+    handler.connection.shutdown(socket.SHUT_RDWR)
+    handler.close_connection = True
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -55,6 +62,11 @@ class Handler(BaseHTTPRequestHandler):
 class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
+
+    @property
+    def bodies(self):
+        """The JSON of every request so far."""
+        return [body for *_, body in self.seen]
 
     def handle_error(self, request, client_address):
         pass  # clients that hang up are part of the tests

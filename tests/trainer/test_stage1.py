@@ -1,19 +1,19 @@
-"""Stage 1: collection that resumes, and annotation against a server that misbehaves in every way we could think of."""
+"""Stage 1: collection that resumes, and annotation that pays for no answer twice."""
 
 from __future__ import annotations
 
 import itertools
 import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from chat_server import completion, serve
 from word_world import GROWING, WORDS, WordEnv, make_word_env, word_tokenizer
 
+from seed_envs.endpoints.client import ChatClient
 from seed_envs.errors import OracleUnavailable
 from seed_envs.rollout import Reply, Request
 from seed_envs.tasks import TaskSpec
@@ -22,248 +22,62 @@ from seed_trainer.acting.play import EpisodePlayer
 from seed_trainer.cli import UserError
 from seed_trainer.skills.prompts import ANALYZERS
 from seed_trainer.stage1 import annotators, collect, dataset
-from seed_trainer.stage1.endpoint import ChatEndpoint, EndpointError
 from seed_trainer.stage1.sft import split_by_length
 from seed_trainer.watching.linelog import read_records
 
 SKILL = json.dumps({"episode_summary": "s", "episode_skill": "look into the fridge before the shelf"})
 
 
-def completion(text: Any, finish: str = "stop") -> bytes:
-    choice = {"message": {"role": "assistant", "content": text}, "finish_reason": finish}
-    return json.dumps({"choices": [choice], "usage": {"prompt_tokens": 10, "completion_tokens": 4}}).encode()
+def says(text: Any, finish: str = "stop") -> Callable[[Any], None]:
+    record = completion(text, 10, 4)
+    record["choices"][0]["finish_reason"] = finish
+    return lambda handler: handler.answer(record)
 
 
-class Server:
-    """A local chat endpoint that plays a script of answers, one per request, then repeats the last."""
-
-    def __init__(self) -> None:
-        self.script: list[Callable[[BaseHTTPRequestHandler], None]] = []
-        self.bodies: list[dict[str, Any]] = []
-        self.headers: list[Any] = []
-        outer, counter = self, itertools.count()
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                outer.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                outer.headers.append(self.headers)
-                outer.script[min(next(counter), len(outer.script) - 1)](self)
-
-            def log_message(self, *args: Any) -> None:
-                pass
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.http.serve_forever, daemon=True)
-        self.thread.start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.http.server_address[1]}/v1"
-
-    def close(self) -> None:
-        self.http.shutdown()
-        self.http.server_close()
-
-
-def reply(status: int, body: bytes, **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
-    def send(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(status)
-        for name, value in headers.items():
-            handler.send_header(name.replace("_", "-"), value)
-        handler.send_header("Content-Length", str(len(body)))
-        handler.end_headers()
-        handler.wfile.write(body)
-
-    return send
-
-
-def hang_up(handler: BaseHTTPRequestHandler) -> None:
-    handler.connection.close()
-
-
-def half_an_answer(handler: BaseHTTPRequestHandler) -> None:
-    handler.send_response(200)
-    handler.send_header("Content-Length", "5000")
-    handler.end_headers()
-    handler.wfile.write(completion(SKILL)[:40])
-    handler.wfile.flush()
-    handler.connection.close()
+def refuses(status: int, text: str) -> Callable[[Any], None]:
+    return lambda handler: handler.answer({"error": text}, status)
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    made = Server()
-    yield made
-    made.close()
+def server() -> Iterator[Any]:
+    counter = itertools.count()
+
+    def behave(handler: Any, body: Any, attempt: int) -> None:
+        script = handler.server.script
+        script[min(next(counter), len(script) - 1)](handler)
+
+    with serve(behave) as made:
+        yield made
 
 
-def endpoint(server: Server, **options: Any) -> tuple[ChatEndpoint, list[float]]:
-    pauses: list[float] = []
-    return ChatEndpoint(server.url, "glm", timeout=60.0, sleep=pauses.append, **options), pauses
+@pytest.fixture
+def make_annotator(server: Any, tmp_path: Path) -> Iterator[Callable[..., annotators.EndpointAnnotator]]:
+    """Makes annotators that ask the server, which stops for nobody's pause."""
+    with ExitStack() as stack:
+
+        def make(workers: int = 1, model: str = "glm", analyzer: str = "json") -> annotators.EndpointAnnotator:
+            client = stack.enter_context(ChatClient(server.url, model, attempts=2, first_pause=0.0))
+            asked = {"temperature": 0.0, "max_tokens": 64}
+            return annotators.EndpointAnnotator(client, asked, tmp_path, workers, ANALYZERS[analyzer])
+
+        yield make
 
 
-MESSAGES = [{"role": "user", "content": "hello"}]
-
-
-@pytest.mark.parametrize(
-    "trouble",
-    [
-        reply(429, b"slow down", Retry_After="7"),
-        reply(500, b"oops"),
-        reply(200, b"<html>proxy error</html>"),
-        reply(200, b'{"choices": []}'),
-        reply(200, completion(None)),
-        hang_up,
-        half_an_answer,
-    ],
-    ids=["429", "500", "html", "no choices", "null content", "reset", "half"],
-)
-def test_trouble_is_retried_and_the_answer_still_comes(
-    server: Server, trouble: Callable[[BaseHTTPRequestHandler], None]
-) -> None:
-    server.script = [trouble, trouble, reply(200, completion(SKILL))]
-    client, pauses = endpoint(server, api_key="secret")
-    answer = client.ask(MESSAGES)
-    assert answer.text == SKILL and len(pauses) == 2 and client.usage.attempts == 3
-    assert (answer.prompt_tokens, answer.completion_tokens) == (10, 4)
-    assert server.headers[0]["Authorization"] == "Bearer secret"
-    assert server.bodies[0]["model"] == "glm" and server.bodies[0]["temperature"] == 0.0
-
-
-def test_retry_after_is_honoured_up_to_a_limit(server: Server) -> None:
+def test_half_a_character_can_be_written_down(server: Any, make_annotator: Any) -> None:
     server.script = [
-        reply(429, b"", Retry_After="7"),
-        reply(429, b"", Retry_After="9999"),
-        reply(200, completion(SKILL)),
+        says(json.dumps({"episode_skill": "look into the \ud83d fridge before the shelf"}, ensure_ascii=False))
     ]
-    client, pauses = endpoint(server, longest_pause=30.0)
-    client.ask(MESSAGES)
-    assert pauses == [7.0, 30.0]
-
-
-def test_a_hanging_server_runs_into_the_timeout(server: Server) -> None:
-    release = threading.Event()
-
-    def hang(handler: BaseHTTPRequestHandler) -> None:
-        release.wait(60)
-
-    server.script = [hang]
-    client = ChatEndpoint(server.url, "glm", timeout=0.2, attempts=2, sleep=lambda seconds: None)
-    try:
-        with pytest.raises(EndpointError, match="gave up after 2 attempts.*imed"):
-            client.ask(MESSAGES)
-    finally:
-        release.set()
-
-
-def test_a_server_that_never_stops_sending_runs_into_the_timeout(server: Server) -> None:
-    """Every piece arrives in time, so the socket's own timeout never strikes."""
-
-    def drip(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(200)
-        handler.send_header("Content-Length", "1000000")
-        handler.end_headers()
-        pause = threading.Event()
-        try:
-            for _ in range(1_000_000):
-                handler.wfile.write(b" ")
-                handler.wfile.flush()
-                pause.wait(0.02)
-        except OSError:
-            pass  # the client has hung up
-
-    server.script = [drip]
-    client = ChatEndpoint(server.url, "glm", timeout=0.3, attempts=2, sleep=lambda seconds: None)
-    with pytest.raises(EndpointError, match="gave up after 2 attempts"):
-        client.ask(MESSAGES)
-
-
-@pytest.mark.parametrize("pause", ["nan", "-5", "inf", "Wed, 21 Oct 2015 07:28:00 GMT", ""])
-def test_odd_retry_after_is_ignored(server: Server, pause: str) -> None:
-    server.script = [reply(429, b"", Retry_After=pause), reply(200, completion(SKILL))]
-    client, pauses = endpoint(server)
-    assert client.ask(MESSAGES).text == SKILL
-    assert len(pauses) == 1 and 0 < pauses[0] < 2
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"[" * 100_000,
-        b'{"choices": [7]}',
-        b'{"choices": [{"message": "text"}]}',
-        b'{"choices": {"0": 1}}',
-        b"\xff\xfe\x00",
-        b"null",
-    ],
-)
-def test_garbage_is_retried_not_raised(server: Server, body: bytes) -> None:
-    server.script = [reply(200, body), reply(200, completion(SKILL))]
-    client, _ = endpoint(server)
-    assert client.ask(MESSAGES).text == SKILL
-
-
-def test_half_a_character_can_be_written_down(server: Server, tmp_path: Path) -> None:
-    answer = completion(json.dumps({"episode_skill": "look into the \ud83d fridge before the shelf"}))
-    assert b"ud83d" in answer
-    server.script = [reply(200, answer)]
-    client, _ = endpoint(server)
-    (found,), failures = annotators.EndpointAnnotator(client, tmp_path, 1).annotate(EPISODES[:1])
+    (found,), failures = make_annotator().annotate(EPISODES[:1])
     assert not failures and found is not None and found.skill.valid
     found.skill.text.encode()
 
 
-def test_tokens_of_useless_answers_are_counted_too(server: Server) -> None:
-    server.script = [reply(200, completion(None)), reply(200, completion(SKILL))]
-    client, _ = endpoint(server)
-    client.ask(MESSAGES)
-    assert (client.usage.prompt_tokens, client.usage.completion_tokens) == (20, 8)
-
-
-def test_a_wrong_key_stops_the_whole_annotation(server: Server, tmp_path: Path) -> None:
-    server.script = [reply(401, b"bad key")]
-    client, _ = endpoint(server)
-    found, failures = annotators.EndpointAnnotator(client, tmp_path, 1).annotate([episode(n) for n in range(40)])
+def test_a_wrong_key_stops_the_whole_annotation(server: Any, make_annotator: Any) -> None:
+    server.script = [refuses(401, "bad key")]
+    found, failures = make_annotator().annotate([episode(n) for n in range(40)])
     assert set(found) == {None} and len(failures) == 40
     assert len(server.bodies) < 10, "the rest was not asked"
     assert "bad key" in failures[0]
-
-
-def test_refused_requests_are_not_repeated(server: Server) -> None:
-    server.script = [reply(401, b'{"error": "bad key"}')]
-    client, _ = endpoint(server)
-    with pytest.raises(EndpointError, match="HTTP 401.*bad key"):
-        client.ask(MESSAGES)
-    assert client.usage.attempts == 1
-
-
-def test_redirects_are_not_followed(server: Server) -> None:
-    server.script = [reply(302, b"", Location="http://127.0.0.1:9/elsewhere")]
-    client, _ = endpoint(server, api_key="secret")
-    with pytest.raises(EndpointError, match="HTTP 302"):
-        client.ask(MESSAGES)
-
-
-def test_it_gives_up_with_the_last_reason_and_hides_the_key(server: Server) -> None:
-    server.script = [reply(503, b"maintenance")]
-    client, pauses = endpoint(server, attempts=4, api_key="secret")
-    with pytest.raises(EndpointError, match="gave up after 4 attempts.*503: maintenance"):
-        client.ask(MESSAGES)
-    assert len(pauses) == 3 and pauses == sorted(pauses) and "secret" not in repr(client)
-
-
-def test_bad_address_is_explained() -> None:
-    with pytest.raises(ValueError, match="must be an http"):
-        ChatEndpoint("file:///etc/passwd", "glm")
-
-
-def test_images_travel_as_png_addresses(server: Server) -> None:
-    server.script = [reply(200, completion("ok"))]
-    client, _ = endpoint(server)
-    image = {"type": "image", "image": np.zeros((2, 2, 3), dtype=np.uint8)}
-    client.ask([{"role": "user", "content": [{"type": "text", "text": "see"}, image]}])
-    address = server.bodies[0]["messages"][0]["content"][1]["image_url"]["url"]
-    assert address.startswith("data:image/png;base64,iVBOR")
 
 
 def episode(number: int) -> Trajectory:
@@ -278,10 +92,9 @@ def episode(number: int) -> Trajectory:
 EPISODES = [episode(number) for number in range(6)]
 
 
-def test_invalid_skill_gets_one_repair_that_shows_error_and_tail(server: Server, tmp_path: Path) -> None:
-    server.script = [reply(200, completion("I think the agent did well.")), reply(200, completion(SKILL))]
-    client, _ = endpoint(server)
-    (found,), failures = annotators.EndpointAnnotator(client, tmp_path, 1).annotate(EPISODES[:1])
+def test_invalid_skill_gets_one_repair_that_shows_error_and_tail(server: Any, make_annotator: Any) -> None:
+    server.script = [says("I think the agent did well."), says(SKILL)]
+    (found,), failures = make_annotator().annotate(EPISODES[:1])
     assert not failures and found is not None and found.skill.valid
     repair = server.bodies[1]["messages"]
     assert repair[1] == {"role": "assistant", "content": "I think the agent did well."}
@@ -291,33 +104,32 @@ def test_invalid_skill_gets_one_repair_that_shows_error_and_tail(server: Server,
 @pytest.mark.parametrize(
     ("answers", "reason"),
     [
-        ([completion("no"), completion("still no")], "not_json"),
-        ([completion(SKILL, "length"), completion(SKILL, "length")], "truncated"),
-        ([completion('{"episode_skill": "too short"}')] * 2, "too_short"),
+        ([["no"], ["still no"]], "not_json"),
+        ([[SKILL, "length"]] * 2, "truncated"),
+        ([['{"episode_skill": "too short"}']] * 2, "too_short"),
+        ([[None]] * 2, "not_json"),
     ],
 )
 def test_what_stays_invalid_is_counted_by_reason(
-    server: Server, tmp_path: Path, answers: list[bytes], reason: str
+    server: Any, answers: list[list[str]], reason: str, make_annotator: Any
 ) -> None:
-    server.script = [reply(200, answer) for answer in answers]
-    client, _ = endpoint(server)
-    found, _ = annotators.EndpointAnnotator(client, tmp_path, 1).annotate(EPISODES[:1])
+    server.script = [says(*answer) for answer in answers]
+    found, _ = make_annotator().annotate(EPISODES[:1])
     assert annotators.acceptance(found) == {reason: 1.0}
     assert len(server.bodies) == 2, "one repair, not more"
 
 
-def test_no_answer_is_ever_asked_for_twice(server: Server, tmp_path: Path) -> None:
-    server.script = [reply(200, completion(SKILL))] * 3 + [reply(500, b"down")]
-    client, _ = endpoint(server, attempts=2)
-    found, failures = annotators.EndpointAnnotator(client, tmp_path, 1).annotate(EPISODES)
+def test_no_answer_is_ever_asked_for_twice(server: Any, tmp_path: Path, make_annotator: Any) -> None:
+    server.script = [says(SKILL)] * 3 + [refuses(500, "down")]
+    found, failures = make_annotator().annotate(EPISODES)
     assert sum(item is not None for item in found) == 3 and len(failures) == 3
     assert annotators.acceptance(found) == {"accepted": 0.5, "no_answer": 0.5}
     with (tmp_path / "answers.jsonl").open("a") as file:
         file.write('{"number": 5, "attem')  # torn by a crash
-    server.script = [reply(200, completion(SKILL))]
+    server.script = [says(SKILL)]
     asked = len(server.bodies)
     for more in (3, 0):  # what was asked for after the torn line is there the next time
-        annotator = annotators.EndpointAnnotator(client, tmp_path, 3)
+        annotator = make_annotator(3)
         again, failures = annotator.annotate(EPISODES)
         assert not failures and all(item is not None and item.skill.valid for item in again)
         assert len(server.bodies) - asked == more
@@ -325,13 +137,11 @@ def test_no_answer_is_ever_asked_for_twice(server: Server, tmp_path: Path) -> No
     assert annotator.spent() == (60, 24)
 
 
-def test_answers_of_another_model_or_format_are_not_taken_over(server: Server, tmp_path: Path) -> None:
-    server.script = [reply(200, completion(SKILL))]
-    client, _ = endpoint(server)
-    annotators.EndpointAnnotator(client, tmp_path, 1).annotate(EPISODES[:1])
-    client.model = "other"
-    annotators.EndpointAnnotator(client, tmp_path, 1).annotate(EPISODES[:1])
-    annotators.EndpointAnnotator(client, tmp_path, 1, ANALYZERS["json_steps"]).annotate(EPISODES[:1])
+def test_answers_of_another_model_or_format_are_not_taken_over(server: Any, make_annotator: Any) -> None:
+    server.script = [says(SKILL)]
+    make_annotator().annotate(EPISODES[:1])
+    make_annotator(model="other").annotate(EPISODES[:1])
+    make_annotator(model="other", analyzer="json_steps").annotate(EPISODES[:1])
     assert [body["model"] for body in server.bodies] == ["glm", "other", "other"]
 
 
@@ -423,7 +233,7 @@ def test_summary_and_step_skills_of_an_annotator_reach_the_training_answer() -> 
     )
 
 
-def test_an_oracle_that_knows_no_action_ends_its_own_episode_alone(server: Server, tmp_path: Path) -> None:
+def test_an_oracle_that_knows_no_action_ends_its_own_episode_alone(server: Any, make_annotator: Any) -> None:
     player = EpisodePlayer(make_word_env, "words", GROWING)
 
     class Lost(WordEnv):
@@ -437,9 +247,8 @@ def test_an_oracle_that_knows_no_action_ends_its_own_episode_alone(server: Serve
         episodes = player.play([TaskSpec(word) for word in WORDS], collect.oracle_policy(GROWING))
     assert [item.success for item in episodes] == [True, True, False, True]
     assert episodes[2].error is not None and "nothing is known about blue" in episodes[2].error.message
-    server.script = [reply(200, completion(SKILL))]
-    client, _ = endpoint(server)
-    found, failures = annotators.EndpointAnnotator(client, tmp_path, 2).annotate(episodes)
+    server.script = [says(SKILL)]
+    found, failures = make_annotator(2).annotate(episodes)
     assert not failures and len(server.bodies) == 3, "an episode without an outcome is not paid for"
     assert annotators.acceptance(found) == {"accepted": 0.75, "not_written": 0.25}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -44,16 +45,17 @@ class RateLimiter:
         self._blocked = max(self._blocked, self._clock() + seconds)
 
 
-def backoff(attempt: int, first: float, seed: int) -> float:
+def backoff(attempt: int, first: float, seed: int, longest: float = MAX_WAIT) -> float:
     """Seconds before a further attempt: doubled each time, between half and one and a half of it by jitter.
 
     Args:
         attempt: Failed attempts so far, at least 1.
         first: Seconds after the first failure.
         seed: Of the jitter.
+        longest: Never more than this.
     """
     jitter = random.Random(f"{seed}/{attempt}").uniform(0.5, 1.5)
-    return min(MAX_WAIT, first * 2.0 ** (attempt - 1) * jitter)
+    return min(longest, first * 2.0 ** (attempt - 1) * jitter)
 
 
 def retry_after(header: str | None) -> float | None:
@@ -70,4 +72,4 @@ def retry_after(header: str | None) -> float | None:
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=timezone.utc)
         seconds = (moment - datetime.now(timezone.utc)).total_seconds()
-    return min(MAX_WAIT, max(0.0, seconds)) if seconds == seconds else None
+    return min(MAX_WAIT, max(0.0, seconds)) if math.isfinite(seconds) else None
