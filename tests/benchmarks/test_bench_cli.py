@@ -91,7 +91,7 @@ def test_a_file_gives_options_and_flags_override_it(capsys, suite, tmp_path, kin
     }
     path = tmp_path / f"run.{kind}"
     if kind == "yaml":
-        path.write_text(pytest.importorskip("yaml", reason="YAML files need PyYAML (extra: bench)").safe_dump(values))
+        path.write_text(pytest.importorskip("yaml", reason="packages: YAML files need PyYAML").safe_dump(values))
     elif kind == "toml":
         path.write_text("\n".join(f"{key} = {_toml(value)}" for key, value in values.items()))
     else:

@@ -13,7 +13,7 @@ import pytest
 from chat_server import completion, hang_up, serve
 from ladder_env import PROFILES, suite_record
 
-pytest.importorskip("httpx", reason="the endpoint agent needs httpx (extra: bench)")
+pytest.importorskip("httpx", reason="packages: the endpoint agent needs httpx")
 
 from seed_benchmarks.agents.openai_http import OpenAIAgent, split_endpoint
 from seed_benchmarks.config import AgentSettings, RunConfig

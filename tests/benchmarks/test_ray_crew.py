@@ -55,7 +55,7 @@ def start_two_nodes(make, tries=5):
 
 @pytest.fixture(scope="module")
 def cluster(repo):
-    ray = pytest.importorskip("ray", reason="the Ray executor needs ray (extra: ray)")
+    ray = pytest.importorskip("ray", reason="Ray: not installed")
     from ray.cluster_utils import Cluster
 
     with pytest.MonkeyPatch.context() as patch:

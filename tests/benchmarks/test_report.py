@@ -64,10 +64,10 @@ def big(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    webdriver = pytest.importorskip("selenium.webdriver", reason="the report's browser test needs selenium")
+    webdriver = pytest.importorskip("selenium.webdriver", reason="packages: the report's browser test needs selenium")
     chromium, driver = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
     if not chromium or not driver:
-        pytest.skip("the report's browser test needs chromium and chromedriver")
+        pytest.skip("Chromium: chromium or chromedriver is not on the path")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     for flag in ("headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-sync"):

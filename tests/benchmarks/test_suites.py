@@ -80,7 +80,7 @@ def test_the_seven_question_sets_are_read_in_order_and_counted(tmp_path, monkeyp
         for suite in reversed(suites)
         for n in range(suite.tasks or 0)
     ]
-    arrow = pytest.importorskip("pyarrow", reason="Search-R1's question file is parquet, which needs pyarrow")
+    arrow = pytest.importorskip("pyarrow", reason="packages: parquet needs pyarrow")
     from pyarrow import parquet
 
     split = {"hotpotqa": "dev", "2wikimultihopqa": "dev", "musique": "dev"}

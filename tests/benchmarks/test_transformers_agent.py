@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from ladder_env import PROFILES, suite_record
 
-torch = pytest.importorskip("torch", reason="the transformers agent needs torch (extra: train)")
-transformers = pytest.importorskip("transformers", reason="the transformers agent needs transformers (extra: train)")
+torch = pytest.importorskip("torch", reason="packages: the agent needs torch")
+transformers = pytest.importorskip("transformers", reason="packages: the agent needs transformers")
 
 from seed_benchmarks.agents.sampling import SeededSampler, keep_nucleus
 from seed_benchmarks.agents.transformers_model import TransformersAgent
@@ -163,7 +163,7 @@ def test_models_that_cannot_be_used_are_explained(tmp_path, text_model):
 
 def write_gguf(path):
     """A tiny llama with one letter a token, in one file."""
-    gguf = pytest.importorskip("gguf", reason="models in one file need gguf (extra: gguf)")
+    gguf = pytest.importorskip("gguf", reason="packages: models in one file need gguf")
     letters = [chr(code) for code in (*range(33, 127), *range(161, 256), 0x120, 0x10A)]
     letters.append("ab")
     tokens = [*letters, "<|im_start|>", "<|im_end|>"]

@@ -140,7 +140,7 @@ EXAMPLES = {
 @pytest.mark.parametrize("name", sorted(path.name for path in (REPO / "examples").iterdir()))
 def test_examples_run_and_print_their_last_line(name, tmp_path):
     if name in ("02_llm_agent.py", "04_train.py"):
-        pytest.importorskip("trl", reason="examples with a model need the extra: train")
+        pytest.importorskip("trl", reason="packages: examples with a model need trl")
     arguments, said = EXAMPLES[name]
     call = [sys.executable, str(REPO / "examples" / name), *arguments]
     run = subprocess.run(call, capture_output=True, text=True, cwd=tmp_path)

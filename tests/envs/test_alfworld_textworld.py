@@ -23,7 +23,7 @@ from seed_envs.errors import UnknownOption
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("textworld") is None or importlib.util.find_spec("alfworld") is None,
-    reason='the original engine is not installed: pip install "seed-envs[alfworld]"',
+    reason="TextWorld: textworld or alfworld is not installed",
 )
 
 OFFICIAL_STEPS, GENERATED_STEPS = 56, 42

@@ -109,7 +109,7 @@ def test_a_bare_venv_plays_an_episode_from_another_folder(wheel, tmp_path):
     python = venv / "bin" / "python"
     install = subprocess.run([str(python), "-m", "pip", "install", "-q", str(wheel)], capture_output=True, text=True)
     if "Failed to establish a new connection" in install.stderr or "No matching distribution" in install.stderr:
-        pytest.skip("no package index can be reached, so a bare environment cannot be made")
+        pytest.skip("package index: none can be reached, so a bare environment cannot be made")
     assert install.returncode == 0, install.stderr
     clean = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "SEED_DATA_DIR")}
     run = subprocess.run(

@@ -117,7 +117,7 @@ def test_every_real_passage_equals_lucene(data_dir, tmp_path):
     require_java()
     path = data_dir / "search_qa" / "passages.jsonl.gz"
     if not path.is_file():
-        pytest.skip(f"real passages: {path} is missing")
+        pytest.skip(f"real data: {path} is missing")
     with gzip.open(path, "rt", encoding="utf-8") as stream:
         rows = [json.loads(line) for line in stream]
     texts = [f'"{row["title"]}"\n{row["text"]}' for row in rows]

@@ -42,7 +42,7 @@ def assert_hits(found, expected):
 @pytest.fixture(params=KERNELS)
 def kernel(request):
     if request.param == "numba":
-        pytest.importorskip("numba", reason="the compiled kernel needs numba")
+        pytest.importorskip("numba", reason="packages: the compiled kernel needs numba")
     return request.param
 
 
@@ -132,7 +132,7 @@ def random_collection(seed, count):
 
 
 def test_kernels_agree_to_the_bit():
-    pytest.importorskip("numba", reason="the compiled kernel needs numba")
+    pytest.importorskip("numba", reason="packages: the compiled kernel needs numba")
     docs = random_collection(1, 3000)
     one, two = (BM25Index.build(docs, ties="id", kernel=kernel) for kernel in KERNELS)
     rng = random.Random(2)
@@ -158,7 +158,7 @@ def test_many_queries_at_once_give_what_single_ones_give(kernel):
 
 
 def test_kernels_agree_where_searches_end_early():
-    pytest.importorskip("numba", reason="the compiled kernel needs numba")
+    pytest.importorskip("numba", reason="packages: the compiled kernel needs numba")
     rng = random.Random(4)
     docs = [
         (
@@ -408,7 +408,7 @@ def test_a_thousand_real_queries_equal_lucene_including_ties(data_dir, tmp_path)
     require_java()
     folder = data_dir / "search_qa"
     if not (folder / "passages.jsonl.gz").is_file():
-        pytest.skip(f"real passages: {folder} is incomplete")
+        pytest.skip(f"real data: {folder} is incomplete")
     with gzip.open(folder / "passages.jsonl.gz", "rt", encoding="utf-8") as stream:
         rows = [json.loads(line) for line in stream]
     docs = [(row["id"], f'"{row["title"]}"\n{row["text"]}') for row in rows]

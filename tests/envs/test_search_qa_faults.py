@@ -254,7 +254,7 @@ def test_accepted_variants_of_answers():
 
 
 def test_msgpack_is_spoken_where_it_is_asked_for():
-    msgpack = pytest.importorskip("msgpack", reason="the encoding needs msgpack")
+    msgpack = pytest.importorskip("msgpack", reason="packages: the encoding needs msgpack")
     requests = []
 
     def handle(connection, number):

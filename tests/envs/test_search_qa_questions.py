@@ -47,7 +47,7 @@ def search_r1_row(number, split="test", **changes):
 
 
 def write_parquet(path, rows):
-    pa = pytest.importorskip("pyarrow", reason="parquet files need pyarrow")
+    pa = pytest.importorskip("pyarrow", reason="packages: parquet files need pyarrow")
     import pyarrow.parquet as parquet
 
     parquet.write_table(pa.Table.from_pylist(rows), path)
@@ -128,7 +128,7 @@ def test_damaged_archives_and_tables_are_named(tmp_path):
         for read in (read_questions, JsonlCorpus):
             with pytest.raises(DataInvalid, match=f"{name}.jsonl.gz: a damaged .gz file"):
                 read(path)
-    pytest.importorskip("pyarrow", reason="parquet needs pyarrow")
+    pytest.importorskip("pyarrow", reason="packages: parquet needs pyarrow")
     for data in (b"", b"no table", b"PAR1 no table PAR1"):
         (tmp_path / "t.parquet").write_bytes(data)
         with pytest.raises(DataInvalid, match=r"t.parquet: not a readable parquet file"):
@@ -244,7 +244,7 @@ def test_coverage_of_the_real_questions(data_dir, capsys):
     """The shares that the data's description states, within sampling error: the files hold four fifths of each set."""
     folder = data_dir / "search_qa"
     if not (folder / "passages.jsonl.gz").is_file():
-        pytest.skip(f"real passages: {folder} is incomplete")
+        pytest.skip(f"real data: {folder} is incomplete")
     stated = {
         ("nq", "oracle2655"): 0.83,
         ("nq", "dev3610"): 0.64,

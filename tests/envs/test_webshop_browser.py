@@ -19,12 +19,12 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("flask", reason="the browser environment needs Flask: pip install 'seed-envs[browser]'")
-pytest.importorskip("selenium", reason="the browser environment needs selenium: pip install 'seed-envs[browser]'")
+pytest.importorskip("flask", reason="packages: the browser environment needs Flask")
+pytest.importorskip("selenium", reason="packages: the browser environment needs selenium")
 if shutil.which("chromedriver") is None or not any(
     map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
 ):
-    pytest.skip("the browser environment needs chromium and chromedriver on the path", allow_module_level=True)
+    pytest.skip("Chromium: chromium or chromedriver is not on the path", allow_module_level=True)
 
 from seed_envs.errors import DependencyMissing, EpisodeEnded, UnknownOption
 from seed_envs.webshop.browser import WebShopBrowserEnv
@@ -284,7 +284,7 @@ def test_other_observation_forms_are_refused() -> None:
         WebShopBrowserEnv(obs_mode="text_rich")
 
 
-@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks at processes in /proc")
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="Linux: looks at processes in /proc")
 def test_a_browser_that_dies_is_replaced_by_the_next_reset_and_closing_leaves_nothing() -> None:
     env = WebShopBrowserEnv(no_sandbox=ROOT, num_products=100, obs_mode="parts")
     text = WebShopEnv(num_products=100, obs_mode="parts")
@@ -316,7 +316,7 @@ def test_a_browser_that_dies_is_replaced_by_the_next_reset_and_closing_leaves_no
         env.step("search[red]")
 
 
-@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks at processes in /proc")
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="Linux: looks at processes in /proc")
 def test_a_killed_process_leaves_no_browser_behind() -> None:
     code = (
         "import os, signal\n"

@@ -281,7 +281,7 @@ def test_cases_21_and_22_token_set_ratio(first: str, second: str, ratio: int) ->
 
 
 def test_token_set_ratio_equals_rapidfuzz_on_the_same_words() -> None:
-    fuzz = pytest.importorskip("rapidfuzz.fuzz", reason="witness: needs rapidfuzz")
+    fuzz = pytest.importorskip("rapidfuzz.fuzz", reason="packages: a witness needs rapidfuzz")
     rng = Random(4)
     words = "red wine x-large large 6 6.5 ft oil essential café a_b proof dust rust 12 inch (pack of 1) machine".split()
     for _ in range(5000):

@@ -65,7 +65,7 @@ def test_lists_have_the_hash_of_lucenes(lists: list[list[str]]) -> None:
 
 def test_lists_equal_lucenes(shop: Shop, queries: list[str], lists: list[list[str]], tmp_path: Path) -> None:
     if shutil.which("java") is None or not all(map(importlib.util.find_spec, ("jnius_config", "pyserini"))):
-        pytest.skip("witness: needs Java, pyjnius and the pyserini package")
+        pytest.skip("Java: a Java runtime, pyjnius or pyserini is missing")
     (tmp_path / "documents.json").write_text(json.dumps(documents(shop.products)), encoding="utf-8")
     (tmp_path / "queries.json").write_text(json.dumps(queries), encoding="utf-8")
     script = Path(__file__).parent.parent / "helpers" / "webshop_java.py"

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-pytest.importorskip("flask", reason="the site needs Flask: pip install 'seed-envs[webshop]'")
+pytest.importorskip("flask", reason="packages: the site needs Flask")
 
 from seed_envs.webshop.modes import resolve_rules
 from seed_envs.webshop.oracle import oracle_action

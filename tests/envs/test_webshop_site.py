@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from webshop_catalogues import ROWS, open_small_shop
 
-pytest.importorskip("flask", reason="the site needs Flask: pip install 'seed-envs[webshop]'")
+pytest.importorskip("flask", reason="packages: the site needs Flask")
 
 from seed_envs.webshop import writers
 from seed_envs.webshop.actions import parse_tolerant

@@ -20,7 +20,7 @@ def require_java() -> None:
         anserini_jar()
         find_java()
     except DependencyMissing as missing:
-        pytest.skip(f"Lucene as witness: {missing}")
+        pytest.skip(f"Java: {missing}")
 
 
 def ask_java(work: Path) -> None:

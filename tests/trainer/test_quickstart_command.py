@@ -6,7 +6,6 @@ import importlib.util
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,8 +68,6 @@ def test_sizes_below_one_are_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.fixture
 def ctrl_c() -> Iterator[None]:
     """Ctrl-C raises ``KeyboardInterrupt``, also where the tests were started in the background, which ignores it."""
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("only the main thread can be interrupted")
     earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, earlier)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("trl")
-pytest.importorskip("matplotlib")
+pytest.importorskip("trl", reason="packages: needs trl")
+pytest.importorskip("matplotlib", reason="packages: needs matplotlib")
 
 from seed_trainer.cli import main
 

@@ -74,7 +74,7 @@ def test_children_have_one_thread_and_no_network() -> None:
 
 
 def test_the_names_of_files_are_those_of_the_trainer() -> None:
-    pytest.importorskip("trl")
+    pytest.importorskip("trl", reason="packages: needs trl")
     from seed_trainer.quickstart import results
     from seed_trainer.watching import callbacks, evaluation
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("trl")
+pytest.importorskip("trl", reason="packages: needs trl")
 
 from seed_trainer.cli import main
 from seed_trainer.quickstart.results import read_panels

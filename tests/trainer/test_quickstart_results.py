@@ -55,7 +55,7 @@ def test_a_run_without_evaluations_is_named(tmp_path: Path) -> None:
 
 
 def test_curves_are_drawn(runs: dict[str, list[list[tuple[int, Panel]]]], tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="packages: needs matplotlib")
     from PIL import Image
 
     from seed_trainer.quickstart.curves import draw

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.importorskip("transformers")
+pytest.importorskip("transformers", reason="packages: needs transformers")
 
 from seed_envs.profiles import get_profile
 from seed_trainer.tiny.corpus import SampleEncoder

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("trl")
+pytest.importorskip("trl", reason="packages: needs trl")
 
 from transformers import AutoModelForCausalLM, AutoTokenizer
 

@@ -109,7 +109,7 @@ def test_one_tile_is_one_token_and_cards_are_not_resampled(processor: ImageProce
 def test_paper_prompts_fit_1024_tokens_of_the_backbone(data_dir: Path, env_id: str, image_tokens: int) -> None:
     folders = sorted((data_dir / "tokenizers").glob("*2.5*"))
     if not folders:
-        pytest.skip("the Qwen2.5 tokenizer is not among the real data")
+        pytest.skip("real data: the Qwen2.5 tokenizer is missing")
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(folders[0] / "tokenizer.json"))
     env = seed_envs.make_agent_env(env_id, "paper")
     observation, info = env.reset(seed=0)
