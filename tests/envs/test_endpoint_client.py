@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from chat_server import completion, hang_up, serve
 
-pytest.importorskip("httpx", reason="the client of chat endpoints needs httpx (extra: bench)")
+pytest.importorskip("httpx", reason="packages: the client of chat endpoints needs httpx")
 
 from seed_envs.endpoints.client import ChatClient
 from seed_envs.endpoints.pacing import RateLimiter, backoff, retry_after
