@@ -118,7 +118,8 @@ class LazyActions(Sequence[str]):
 class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
     """Base class of the environments: strings in, strings (and pictures) out.
 
-    A subclass sets ``name``, ``splits`` and ``option_keys``, and implements :meth:`_begin`, :meth:`_act`,
+    A subclass sets ``name``, ``splits`` and ``option_keys`` (and ``split_aliases``, where others call its splits
+    otherwise), and implements :meth:`_begin`, :meth:`_act`,
     :meth:`_status`, :meth:`_extras`, :meth:`task_ids`, :meth:`oracle_action`, :meth:`get_state` and
     :meth:`set_state`.
 
@@ -131,12 +132,12 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
     name: ClassVar[str]
     splits: ClassVar[tuple[str, ...]]
     option_keys: ClassVar[frozenset[str]] = frozenset()
+    split_aliases: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, *, split: str, render_mode: str | None = None) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(f"render_mode={render_mode!r}; this environment has {self.metadata['render_modes']}")
-        self.check_split(split)
-        self.split = split
+        self.split = self.check_split(split)
         self.render_mode = render_mode
         self.action_space = UnicodeText(MAX_ACTION_LENGTH)
         self.observation_space = UnicodeText()  # type: ignore[assignment]  # vision environments set their own
@@ -156,6 +157,10 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
             UnboundedSplit: For a procedural split without a list.
         """
         raise NotImplementedError
+
+    def plain_task_id(self, task_id: str) -> str:
+        """The id of a task that the caller named in another way, such as by the path of its file."""
+        return task_id
 
     def require_data(self, split: str) -> None:
         """Make sure, before a run, that every listed task of a split can be played.
@@ -254,10 +259,11 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
                 known = sorted(_COMMON_OPTIONS | self.option_keys)
                 raise UnknownOption(f"reset option {key!r} is unknown; accepted: {known}.{close_matches(key, known)}")
         if "split" in chosen:
-            self.check_split(chosen["split"])
+            chosen["split"] = self.check_split(chosen["split"])
         task_id = chosen["task_id"] if "task_id" in chosen else self._choose_task(chosen)
         if not isinstance(task_id, str):
             raise UnknownTask(f"a task id is a str; got {type(task_id).__name__}: {task_id!r}")
+        task_id = self.plain_task_id(task_id)
         self._running = False  # a task that cannot start leaves nothing to step
         observation = self._begin(task_id, chosen)
         self.task_id = task_id
@@ -287,13 +293,20 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
         ids = self.task_ids(options.get("split", self.split))
         return ids[int(self.np_random.integers(len(ids)))]
 
-    def check_split(self, split: object) -> None:
-        """Raise :class:`UnknownSplit` unless the environment has this split."""
+    def check_split(self, split: object) -> str:
+        """Return the name of a split as this environment lists it.
+
+        Raises:
+            UnknownSplit: When it has no split of that name and none known by it (``split_aliases``).
+        """
+        if isinstance(split, str):
+            split = self.split_aliases.get(split, split)
         if split not in self.splits:
             raise UnknownSplit(
                 f"split {split!r} is unknown; this environment has {list(self.splits)}."
                 f"{close_matches(split, self.splits)}"
             )
+        return str(split)
 
     def _info(self) -> dict[str, Any]:
         status = self._status()

@@ -13,14 +13,16 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from seed_envs.alfworld import cache, demos, download
+from seed_envs.alfworld import cache, demos, download, receipt
 from seed_envs.alfworld.generator import scene_builder
 from seed_envs.alfworld.library import OFFICIAL_SPLITS, open_library, open_source
 from seed_envs.alfworld.pddl import read_problem
-from seed_envs.alfworld.tasks import DOWNLOAD_COMMAND, SPLITS, TaskSource
+from seed_envs.alfworld.tasks import DATA_VARIABLE, DOWNLOAD_COMMAND, ORIGINAL_FOLDER, SPLITS, TaskSource
 from seed_envs.command_line import Parser, run
-from seed_envs.data import cache_root
+from seed_envs.data import cache_root, replacing
 from seed_envs.data import data_dir as find_data
+from seed_envs.profiles import get_profile
+from seed_envs.trajectory import Trajectory
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,7 +59,12 @@ def _parser() -> Parser:
     fetch.set_defaults(run=_download)
 
     bring = commands.add_parser("import", help="compile all games of a folder, so that they open at once")
-    bring.add_argument("path", type=Path, help="folder with the compact pack or a tree of game.tw-pddl files")
+    bring.add_argument(
+        "path",
+        type=Path,
+        nargs="?",
+        help="folder with packs, trees of game.tw-pddl files or both (default: the folder the environment reads)",
+    )
     bring.set_defaults(run=_import)
 
     show = commands.add_parser("list", help="print the task ids of a split in listed order")
@@ -99,15 +106,15 @@ def _download(args: argparse.Namespace) -> None:
 
 
 def _import(args: argparse.Namespace) -> None:
-    if not args.path.is_dir():
-        find_data("alfworld", args.path, "ALFWORLD_DATA", DOWNLOAD_COMMAND)
+    folder = find_data("alfworld", args.path, DATA_VARIABLE, DOWNLOAD_COMMAND, (ORIGINAL_FOLDER,)).resolve()
     started = time.perf_counter()
-    path = cache.build_cache(args.path.resolve(), progress=download.progress_line("import"))
+    path = cache.build_cache(folder, progress=download.progress_line("import"))
     built = time.perf_counter()
     open_library.cache_clear()
-    library = open_library(args.path.resolve())
+    library = open_library(folder)
     opened = time.perf_counter()
     print(f"{len(library.ids):,} games compiled in {built - started:.1f} s, opened in {opened - built:.3f} s: {path}")
+    print(*receipt.lines(receipt.make(library)), sep="\n")
 
 
 def _list(args: argparse.Namespace) -> None:
@@ -120,11 +127,20 @@ def _demos(args: argparse.Namespace) -> None:
     source.require(args.split)
     ids = source.ids(args.split)
     chosen = list(islice(ids, args.limit or None))
-    with args.output.open("w", encoding="utf-8") as file:  # Opened first: a wrong path costs no play.
-        played = demos.demonstrations(chosen, expert=args.expert, profile=args.profile, data_dir=args.data_dir)
-        for trajectory in played:
+    get_profile(demos.ENV_ID, args.profile)  # What is misspelt is said before a file is touched.
+    won = 0
+    with replacing(args.output) as file:  # Opened before playing: a wrong path costs no play.
+
+        def keep(trajectory: Trajectory) -> None:
+            nonlocal won
+            won += 1
             file.write(json.dumps(trajectory.to_json()) + "\n")
-    print(f"{len(played)} of {len(chosen)} tasks won; written to {args.output}")
+            file.flush()
+
+        demos.demonstrations(
+            chosen, expert=args.expert, profile=args.profile, data_dir=args.data_dir, on_finish=keep, keep=False
+        )
+    print(f"{won} of {len(chosen)} tasks won; written to {args.output}")
 
 
 def _export(args: argparse.Namespace) -> None:

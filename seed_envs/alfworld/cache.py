@@ -1,9 +1,10 @@
 """The compiled cache: all games of a folder in one file that opens at once.
 
-The file is a JSON header line, a compressed JSON index and one compressed
-JSON record per game: no pickle, nothing executable, versioned, and its body
-is hashed.  It is keyed by the files it was made from, so that changed data is
-noticed.  Building it is ``python -m seed_envs.alfworld import PATH``.
+The file is a JSON line with format, version and the SHA-256 of all that
+follows: a compressed JSON contents page (source, what was left out, places of
+the records) and one compressed JSON record per game.  No pickle, nothing
+executable.  It is keyed by the files it was made from, so that changed data
+is noticed.  Building it is ``python -m seed_envs.alfworld import PATH``.
 """
 
 from __future__ import annotations
@@ -12,19 +13,21 @@ import dataclasses
 import hashlib
 import json
 import os
+import tempfile
 import zlib
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from seed_envs.alfworld.game import Game, State
 from seed_envs.alfworld.goals import Goal
-from seed_envs.alfworld.library import PACK_NAME, Library, _Indexed, open_source, walk_tree
+from seed_envs.alfworld.library import Indexed, open_source, pack_paths, walk_tree
 from seed_envs.data import cache_root
 from seed_envs.errors import DataInvalid
 
 FORMAT: Final = "seed-alfworld-games"
-VERSION: Final = 1
+VERSION: Final = 2
 SUFFIX: Final = ".games"
 MAX_CACHE_BYTES: Final = 500_000_000
 MAX_BLOCK_BYTES: Final = 20_000_000
@@ -79,9 +82,7 @@ def fingerprint(folder: Path) -> str:
         A hex digest.
     """
     digest = hashlib.sha256(f"{FORMAT} {VERSION} {folder.resolve()}\n".encode())
-    pack = folder / PACK_NAME
-    paths = [pack] if pack.is_file() else [path for _, path in walk_tree(folder)]
-    for path in paths:
+    for path in [*pack_paths(folder), *(path for _, path in walk_tree(folder))]:
         status = path.stat()
         digest.update(f"{path.relative_to(folder)} {status.st_size} {status.st_mtime_ns}\n".encode())
     return digest.hexdigest()
@@ -99,7 +100,7 @@ def cache_path(folder: Path) -> Path:
     return cache_root() / "alfworld-compiled" / (fingerprint(folder)[:32] + SUFFIX)
 
 
-def find_cache(folder: Path) -> Library | None:
+def find_cache(folder: Path) -> CacheLibrary | None:
     """Open the compiled cache of a folder if there is one for exactly these files.
 
     Args:
@@ -118,75 +119,87 @@ def find_cache(folder: Path) -> Library | None:
 
 
 def build_cache(folder: Path, progress: Callable[[int, int], None] | None = None) -> Path:
-    """Compile every game of a folder into the cache.
+    """Compile every game of a folder that can be played into the cache.
 
     Args:
-        folder: a folder with the compact pack or a tree of game files.
+        folder: a folder with packs, a tree of game files, or both.
         progress: called with (done, total) after each game.
 
     Returns:
-        The path of the cache file.
+        The path of the cache file; what was left out stands in it, with reasons.
 
     Raises:
         DataMissing: when the folder holds no games.
-        DataInvalid: when a game file breaks the format.
+        DataInvalid: when a whole pack cannot be read.
     """
     target = cache_path(folder)  # Before reading: files that change meanwhile must not count as compiled.
     library = open_source(folder)
-    index: dict[str, list[int]] = {}
+    places: dict[str, list[int]] = {}
     blobs: list[bytes] = []
     offset = 0
     for number, task_id in enumerate(library.ids, start=1):
-        blob = zlib.compress(json.dumps(pack_game(library.game(task_id)), separators=(",", ":")).encode(), 6)
-        index[task_id] = [offset, len(blob)]
-        blobs.append(blob)
-        offset += len(blob)
+        if library.playable(task_id):
+            blob = zlib.compress(json.dumps(pack_game(library.game(task_id)), separators=(",", ":")).encode(), 6)
+            places[task_id] = [offset, len(blob)]
+            blobs.append(blob)
+            offset += len(blob)
         if progress is not None:
             progress(number, len(library.ids))
-    packed_index = zlib.compress(json.dumps(index, separators=(",", ":")).encode(), 6)
-    body = packed_index + b"".join(blobs)
-    header = {
-        "format": FORMAT,
-        "version": VERSION,
-        "games": len(index),
-        "index_bytes": len(packed_index),
-        "sha256": hashlib.sha256(body).hexdigest(),
-        "source": str(folder.resolve()),
-    }
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_suffix(f".{os.getpid()}.part")
-    try:
-        temporary.write_bytes(json.dumps(header).encode() + b"\n" + body)
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    contents = {"source": str(folder.resolve()), "skipped": library.skipped, "places": places}
+    page = zlib.compress(json.dumps(contents, separators=(",", ":")).encode(), 6)
+    body = f"{len(page)}\n".encode() + page + b"".join(blobs)
+    header = {"format": FORMAT, "version": VERSION, "sha256": hashlib.sha256(body).hexdigest()}
+    _write(target, json.dumps(header).encode() + b"\n" + body)
     return target
 
 
-class CacheLibrary(_Indexed):
+def _write(target: Path, content: bytes) -> None:
+    """Write a file at once, under a temporary name that no other builder can have."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.stem, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+class CacheLibrary(Indexed):
     """Games from a compiled cache; messages about tasks name the folder that it was made from.
 
     Args:
         path: the cache file.
+
+    Attributes:
+        digest: SHA-256 of the compiled content.
     """
 
     def __init__(self, path: Path) -> None:
-        folder, self._index, self._body = _read_cache(path)
+        self.digest, contents, self._records = _read_cache(path)
         self._path = path
-        super().__init__(tuple(self._index), folder)
+        try:
+            self._places: dict[str, list[int]] = dict(contents["places"])
+            super().__init__(tuple(self._places), Path(contents["source"]), contents["skipped"])
+        except _DAMAGE as error:
+            raise DataInvalid(f"{path}: not a compiled cache: {error!r}; {_REBUILD}") from error
 
     def _compile(self, task_id: str) -> Game:
         try:
-            offset, length = self._index[task_id]
-            return unpack_game(task_id, json.loads(_inflate(self._body[offset : offset + length])))
+            offset, length = self._places[task_id]
+            return unpack_game(task_id, json.loads(_inflate(self._records[offset : offset + length])))
         except _DAMAGE as error:
             raise DataInvalid(f"{self._path}: the record of {task_id!r} is damaged: {error}; {_REBUILD}") from error
+
+    @cached_property
+    def _files(self) -> Indexed:
+        return open_source(self.source)
 
     def document(self, task_id: str) -> dict[str, Any]:
         """See ``library.Library``; read from the files the cache was made from."""
         self._check(task_id)
-        return open_source(self.source).document(task_id)
+        return self._files.document(task_id)
 
 
 _REBUILD: Final = "rebuild it with: python -m seed_envs.alfworld import PATH"
@@ -206,8 +219,8 @@ def _inflate(blob: bytes) -> bytes:
     return content
 
 
-def _read_cache(path: Path) -> tuple[Path, dict[str, list[int]], bytes]:
-    """The folder a cache was made from, its index, and the records."""
+def _read_cache(path: Path) -> tuple[str, dict[str, Any], bytes]:
+    """The hash of a cache's content, its contents page, and the records."""
     try:
         size = path.stat().st_size
         if size > MAX_CACHE_BYTES:
@@ -217,13 +230,14 @@ def _read_cache(path: Path) -> tuple[Path, dict[str, list[int]], bytes]:
         expected = (header["format"], header["version"])
         if expected != (FORMAT, VERSION):
             raise DataInvalid(f"{path}: expected {FORMAT} version {VERSION}, found {expected}; {_REBUILD}")
-        if hashlib.sha256(body).hexdigest() != header["sha256"]:
+        digest = hashlib.sha256(body).hexdigest()
+        if digest != header["sha256"]:
             raise DataInvalid(f"{path}: the content does not fit its hash; {_REBUILD}")
-        cut = int(header["index_bytes"])
-        index = dict(json.loads(_inflate(body[:cut])))
-        source = Path(header["source"])
+        length, _, rest = body.partition(b"\n")
+        cut = int(length)
+        contents: dict[str, Any] = json.loads(_inflate(rest[:cut]))
     except DataInvalid:
         raise
     except _DAMAGE as error:
         raise DataInvalid(f"{path}: not a compiled cache: {error!r}; {_REBUILD}") from error
-    return source, index, body[cut:]
+    return digest, contents, rest[cut:]

@@ -7,7 +7,7 @@ of training and evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -62,6 +62,8 @@ def demonstrations(
     expert: Literal["oracle", "explorer"] = "explorer",
     profile: str = "paper",
     won_only: bool = True,
+    on_finish: Callable[[Trajectory], None] | None = None,
+    keep: bool = True,
     **env_kwargs: Any,
 ) -> list[Trajectory]:
     """Play tasks with an expert.
@@ -71,6 +73,8 @@ def demonstrations(
         expert: ``oracle`` (shortest plans, sees everything) or ``explorer`` (searches, sees what an agent sees).
         profile: name of the prompt profile.
         won_only: leave lost episodes out.
+        on_finish: called with every trajectory that is not left out, as soon as its episode ends.
+        keep: False returns nothing, for lists that do not fit in memory.
         **env_kwargs: further arguments of the environment, such as ``data_dir``.
 
     Returns:
@@ -80,10 +84,23 @@ def demonstrations(
         DataInvalid: when a task cannot be played (a missing or damaged game); names how many and the first.
     """
     chosen = get_profile(ENV_ID, profile)
+    kept: list[Trajectory] = []
+    faults: list[Trajectory] = []
+
+    def finish(index: int, trajectory: Trajectory) -> None:
+        if trajectory.error is not None:
+            faults.append(trajectory)
+        elif trajectory.success or not won_only:
+            if on_finish is not None:
+                on_finish(trajectory)
+            if keep:
+                kept.append(trajectory)
+
     with EnvPool(partial(make_agent_env, ENV_ID, chosen, **env_kwargs), 1) as pool:
         tasks = [TaskSpec(task_id=task_id, group=number) for number, task_id in enumerate(task_ids)]
-        played = rollout(pool, expert_policy(chosen, expert), tasks, env_id=ENV_ID, profile=chosen)
-    faults = [(trajectory.task_id, trajectory.error) for trajectory in played if trajectory.error is not None]
-    for task_id, error in faults[:1]:
-        raise DataInvalid(f"{len(faults)} of {len(played)} tasks cannot be played; {task_id!r}: {error.message}")
-    return [trajectory for trajectory in played if trajectory.success or not won_only]
+        policy = expert_policy(chosen, expert)
+        rollout(pool, policy, tasks, env_id=ENV_ID, profile=chosen, on_finish=finish, keep=False)
+    for fault in faults[:1]:
+        reason = "" if fault.error is None else fault.error.message
+        raise DataInvalid(f"{len(faults)} of {len(tasks)} tasks cannot be played; {fault.task_id!r}: {reason}")
+    return kept

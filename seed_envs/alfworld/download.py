@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from seed_envs.alfworld.library import GAME_FILE, MAX_GAME_FILE_BYTES, OFFICIAL_SPLITS, walk_tree
+from seed_envs.alfworld.gamefile import MAX_GAME_FILE_BYTES
+from seed_envs.alfworld.library import GAME_FILE, OFFICIAL_SPLITS, walk_tree
 from seed_envs.alfworld.tasks import manifest
 from seed_envs.errors import DataInvalid, DataMissing
 

@@ -24,7 +24,7 @@ from seed_envs.alfworld.generator import rooms
 from seed_envs.alfworld.journal import Journal
 from seed_envs.alfworld.oracle import Planner, secrets
 from seed_envs.alfworld.quirks import Quirks, QuirkSpec
-from seed_envs.alfworld.tasks import SPLITS, TaskChooser, TaskSource
+from seed_envs.alfworld.tasks import ORIGINAL_SPLITS, SPLITS, TaskChooser, TaskSource, plain_id
 from seed_envs.base import MAX_ACTION_LENGTH, LazyActions, Outcome, SeedEnv, TaskStatus
 from seed_envs.errors import InvalidState
 from seed_envs.spaces import UnicodeText
@@ -75,8 +75,12 @@ class ALFWorldEnv(SeedEnv[str]):
 
     `task_ids(split)` lists the ids of a split in listed order, each once. Ids: `train/<task>/<trial>`, `procedural/train/17;scene=301`, `compact/test/5`. An id is one game on every
     machine. Official games: `python -m seed_envs.alfworld download`, or point `data_dir` (or `$ALFWORLD_DATA`, or
-    `$SEED_DATA_DIR/alfworld`) at a tree of `game.tw-pddl` files or the compact pack. `python -m seed_envs.alfworld import
-    PATH` compiles them once, so that all open within a second afterwards.
+    `$SEED_DATA_DIR/alfworld`; else `~/.cache/alfworld`, where alfworld's own download writes, is read) at trees of
+    `game.tw-pddl` files, packs, or both. `python -m seed_envs.alfworld import PATH` compiles them once, so that all open
+    within a second afterwards, and says what it found, left out and misses: as in the original, games with a movable
+    receptacle or a sliced object and those not marked `solvable` are never played. A game may also be named by the path
+    of its file (`infos["extra.gamefile"]`), by `task/trial`, or with the original's split names
+    (`eval_in_distribution`, `eval_out_of_distribution`).
 
     ## Action space
 
@@ -129,7 +133,7 @@ class ALFWorldEnv(SeedEnv[str]):
     | `wording` | `"move"` | or `"put"`: the older texts (`put O in/on R`, "You arrive at loc 3.", no `help`) |
     | `quirks` | `"faithful"` | or `"fixed"`, or a mapping from switch to bool |
     | `feedback` | `"plain"` | or `"verbose"`: refused commands are explained |
-    | `parser` | `"strict"` | or `"tolerant"`: letter case, articles, missing numbers, `put O in R` … |
+    | `parser` | `"strict"` | or `"tolerant"`: letter case, articles, missing numbers, `put O in / on R`, `pick up O`, `Action: …`, `**…**` … |
     | `opening` | `"full"` | or `"room"`, `"start"`: parts of the opening text |
     | `privileged` | False | fill `info["alfworld"]["privileged"]` |
     | `render_mode` | None | `"ansi"` (transcript) or `"html"` (map of the room, one self-contained page) |
@@ -179,6 +183,7 @@ class ALFWorldEnv(SeedEnv[str]):
     name: ClassVar[str] = "alfworld"
     splits: ClassVar[tuple[str, ...]] = SPLITS
     option_keys: ClassVar[frozenset[str]] = frozenset({"task_type", "scene"})
+    split_aliases: ClassVar[Mapping[str, str]] = ORIGINAL_SPLITS
     metadata: dict[str, Any] = {"render_modes": ["ansi", "html"], "render_fps": 4}
 
     def __init__(
@@ -219,13 +224,15 @@ class ALFWorldEnv(SeedEnv[str]):
 
     def task_ids(self, split: str) -> Sequence[str]:
         """See ``SeedEnv.task_ids``; filters of the constructor apply."""
-        self.check_split(split)
-        return self._chooser.listed(split, self.task_types, self.scenes)
+        return self._chooser.listed(self.check_split(split), self.task_types, self.scenes)
 
     def require_data(self, split: str) -> None:
         """See ``SeedEnv.require_data``."""
-        self.check_split(split)
-        self.source.require(split)
+        self.source.require(self.check_split(split))
+
+    def plain_task_id(self, task_id: str) -> str:
+        """See ``SeedEnv.plain_task_id``: paths of game files, ``task/trial``, and the original's split names."""
+        return plain_id(task_id)
 
     def _choose_task(self, options: dict[str, Any]) -> str:
         task_types, scenes = self.task_types, self.scenes

@@ -71,7 +71,8 @@ def room_page(game: Game, state: State, turns: Sequence[tuple[str, str]]) -> str
         f'<span class="{"met" if met else ""}">{escape(name.replace("_", " "))}</span>' for name, met in flags.items()
     )
     held = _item(game, state, state.held, in_hand=True) if state.held >= 0 else '<li class="none">nothing</li>'
-    places = "".join(_place(game, state, place) for place in range(len(game.place_names)) if game.at_place[place])
+    inhabited = [place for place in range(len(game.place_names)) if game.at_place[place]]
+    places = "".join(_place(game, state, place) for place in sorted(inhabited, key=lambda at: _name_key(game, at)))
     middle = "" if game.at_place[state.place] else " The agent stands in the middle of the room."
     outcome = "won" if is_won(game, state) else "not yet won"
     return (
@@ -82,6 +83,12 @@ def room_page(game: Game, state: State, turns: Sequence[tuple[str, str]]) -> str
         f'<h2>In hand</h2><ul class="items">{held}</ul><h2>Room</h2><p class="meta">{_LEGEND}</p>'
         f'<div class="room">{places}</div><h2>Transcript</h2><pre>{escape(transcript(turns))}</pre></body></html>'
     )
+
+
+def _name_key(game: Game, place: int) -> list[tuple[str, int]]:
+    """Sorts places by their receptacles' names, "drawer 2" before "drawer 10"."""
+    names = [game.receptacles[receptacle].rpartition(" ") for receptacle in game.at_place[place]]
+    return sorted((kind, int(number)) for kind, _, number in names)
 
 
 def _place(game: Game, state: State, place: int) -> str:

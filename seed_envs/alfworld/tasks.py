@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from importlib import resources
@@ -18,11 +19,13 @@ from typing import Any, Final
 import numpy as np
 
 from seed_envs.alfworld.game import Game
+from seed_envs.alfworld.gamefile import with_sentence
 from seed_envs.alfworld.generator import compact, rooms
 from seed_envs.alfworld.goals import KIND_OF_TYPE
-from seed_envs.alfworld.library import OFFICIAL_SPLITS, Library, open_library, with_sentence
+from seed_envs.alfworld.library import GAME_FILE, OFFICIAL_SPLITS, Library, open_library
 from seed_envs.alfworld.pddl import Problem, write_problem
 from seed_envs.data import data_dir as find_data
+from seed_envs.data import named_folder
 from seed_envs.errors import DataMissing, NoTaskMatches, UnboundedSplit, UnknownTask, close_matches
 from seed_envs.tasks import Manifest
 
@@ -33,7 +36,13 @@ CUSTOM_SPLIT: Final = "custom"
 MAX_GENERATED_SEED: Final = 2**31
 SPLITS: Final = (*MINI_SPLITS, *PROCEDURAL_SPLITS, *COMPACT_SPLITS, *OFFICIAL_SPLITS, CUSTOM_SPLIT)
 _GENERATED: Final = ("procedural/", "compact/")
-DOWNLOAD_COMMAND: Final = "python -m seed_envs.alfworld download"
+_FILES_OF_A_GAME: Final = (GAME_FILE, "traj_data.json", "initial_state.pddl")
+DOWNLOAD_COMMAND: Final = "python -m seed_envs.alfworld download --output {folder}"
+ORIGINAL_SPLITS: Final = {"eval_in_distribution": "valid_seen", "eval_out_of_distribution": "valid_unseen"}
+"""What the original calls the splits -> the name here."""
+DATA_VARIABLE: Final = "ALFWORLD_DATA"
+ORIGINAL_FOLDER: Final = "~/.cache/alfworld"
+"""Where alfworld's own download command writes."""
 
 
 @lru_cache(maxsize=16)
@@ -54,14 +63,15 @@ class TaskSource:
     """Finds games by id.
 
     Args:
-        data_dir: folder with official games; None looks at ``$ALFWORLD_DATA``, ``$SEED_DATA_DIR/alfworld`` and the
-            download cache, and only when an official game is wanted.
+        data_dir: folder with official games; None looks at ``$ALFWORLD_DATA``, ``$SEED_DATA_DIR/alfworld``, the
+            download cache and ``~/.cache/alfworld``, and only when an official game is wanted.
     """
 
     def __init__(self, data_dir: str | os.PathLike[str] | None = None) -> None:
         self.data_dir = data_dir
         self._library: Library | None = None
         self._complete: set[str] = set()
+        self._custom: tuple[str, ...] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the games: a copy in another process opens them when it needs them."""
@@ -74,8 +84,8 @@ class TaskSource:
             DataMissing: when there are none; the message names the command that fetches them.
         """
         if self._library is None:
-            folder = find_data("alfworld", self.data_dir, "ALFWORLD_DATA", DOWNLOAD_COMMAND)
-            self._library = open_library(Path(folder).resolve())
+            folder = find_data("alfworld", self.data_dir, DATA_VARIABLE, DOWNLOAD_COMMAND, (ORIGINAL_FOLDER,))
+            self._library = open_library(folder.resolve())
         return self._library
 
     def ids(self, split: str) -> Sequence[str]:
@@ -120,22 +130,34 @@ class TaskSource:
         if missing:
             raise DataMissing(
                 f"split {split!r} lists {len(listed):,} official games, {len(missing):,} of them are not in "
-                f"{self._where()}, the first being {missing[0]!r}; run: {DOWNLOAD_COMMAND}"
+                f"{self._where()}, the first being {missing[0]!r}; run: {self._cure()}"
             )
         self._complete.add(split)
 
     def _custom_ids(self) -> tuple[str, ...]:
-        official = {task_id for split in OFFICIAL_SPLITS for task_id in manifest(split)}
-        found = tuple(task_id for task_id in self.library().ids if task_id not in official)
-        if not found:
+        if self._custom is None:
+            library = self.library()
+            official = {task_id for split in OFFICIAL_SPLITS for task_id in manifest(split)}
+            own = [task_id for task_id in library.ids if task_id not in official]
+            self._custom = tuple(task_id for task_id in own if library.playable(task_id))
+        if not self._custom:
+            skipped = [f"{len(names)} {reason} ({names[0]})" for reason, names in self.library().skipped.items()]
             raise DataMissing(
-                f"split 'custom' means games of your own, and {self._where()} holds official games only; put "
-                "<split>/<task>/<trial>/game.tw-pddl files into a folder and pass it as data_dir"
+                f"split 'custom' means games of your own, and {self._where()} holds none that can be played"
+                + (f" (left out: {'; '.join(skipped)})" if skipped else "")
+                + "; put <split>/<task>/<trial>/game.tw-pddl files into a folder and pass it as data_dir"
             )
-        return found
+        return self._custom
 
     def _where(self) -> str:
-        return str(getattr(self.library(), "source", self.data_dir))
+        folder, origin = self._named()
+        return f"{folder} (named by {origin})"
+
+    def _cure(self) -> str:
+        return DOWNLOAD_COMMAND.replace("{folder}", shlex.quote(str(self._named()[0])))
+
+    def _named(self) -> tuple[Path, str]:
+        return named_folder("alfworld", self.data_dir, DATA_VARIABLE, (ORIGINAL_FOLDER,))
 
     def game(self, task_id: str) -> Game:
         """The compiled game of an id.
@@ -171,7 +193,7 @@ class TaskSource:
                 return self.library().game(task_id)
             except UnknownTask as error:
                 raise DataMissing(
-                    f"the official game {task_id!r} is not in {self._where()}; run: {DOWNLOAD_COMMAND}"
+                    f"the official game {task_id!r} is not in {self._where()}; run: {self._cure()}"
                 ) from error
         try:
             if task_id in self.library().ids:
@@ -234,6 +256,28 @@ def generated_problem(task_id: str) -> tuple[Problem, Game]:
     """
     make = compact.generate_problem if task_id.startswith("compact/") else rooms.generate_problem
     return make(task_id)
+
+
+def plain_id(task_id: str) -> str:
+    """The id that a name people have stands for.
+
+    Args:
+        task_id: an id; or the path of a game file or its folder (``infos["extra.gamefile"]`` of the original), with
+            the original's split names or ours; or ``task/trial`` of an official game.
+
+    Returns:
+        ``split/task/trial``, or the text unchanged when it is none of these.
+    """
+    if task_id.startswith(_GENERATED):
+        return task_id
+    parts = [part for part in task_id.replace(os.sep, "/").split("/") if part]
+    is_path = bool(parts) and parts[-1] in _FILES_OF_A_GAME
+    if is_path:
+        parts.pop()
+    if len(parts) >= 3 and (is_path or parts[-3] in OFFICIAL_SPLITS or parts[-3] in ORIGINAL_SPLITS):
+        return "/".join([ORIGINAL_SPLITS.get(parts[-3], parts[-3]), *parts[-2:]])
+    named = [f"{split}/{'/'.join(parts)}" for split in OFFICIAL_SPLITS] if len(parts) == 2 else []
+    return next((name for name in named if name in manifest(name.partition("/")[0])), task_id)
 
 
 def type_of(task_id: str) -> str:

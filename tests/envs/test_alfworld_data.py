@@ -19,9 +19,10 @@ from alfworld_quirk_room import SESSIONS, quirk_problem
 from seed_envs.alfworld import cache
 from seed_envs.alfworld.__main__ import main
 from seed_envs.alfworld.engine import Engine
+from seed_envs.alfworld.gamefile import read_game_file
 from seed_envs.alfworld.generator import compact, rooms
 from seed_envs.alfworld.goals import TASK_TYPES, Goal
-from seed_envs.alfworld.library import PACK_NAME, PackLibrary, TreeLibrary, open_library, read_game_file
+from seed_envs.alfworld.library import PACK_NAME, PackLibrary, TreeLibrary, open_library
 from seed_envs.alfworld.pddl import MAX_PROBLEM_CHARS, read_problem, write_goal, write_problem
 from seed_envs.alfworld.tasks import TaskSource, manifest
 from seed_envs.errors import DataInvalid, DataMissing, UnknownTask
@@ -108,11 +109,11 @@ def test_the_cache_holds_the_same_games_and_notices_changed_data(
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda raw: raw.replace(b'"version": 1', b'"version": 9', 1), "version"),
+        (lambda raw: raw.replace(b'"version": 2', b'"version": 9', 1), "version"),
         (lambda raw: raw[:-1] + bytes([raw[-1] ^ 1]), "hash"),
         (lambda raw: b"\x80\x04pickle" + raw, "not a compiled cache"),
         (lambda raw: b"[]\n", "not a compiled cache"),
-        (lambda raw: raw.replace(b'"index_bytes": ', b'"index_bytes": 9', 1), "not a compiled cache"),
+        (lambda raw: raw.replace(b"\n", b"\n9", 1), "hash"),
     ],
 )
 def test_a_damaged_cache_is_refused(damage: Callable[[bytes], bytes], message: str, tmp_path: Path) -> None:
@@ -125,14 +126,15 @@ def test_a_damaged_cache_is_refused(damage: Callable[[bytes], bytes], message: s
 
 
 @pytest.mark.parametrize(
-    "index", [[1, 2], {"train/a/b": 3}, {"train/a/b": [0]}, {"train/a/b": [0, 9]}, {"train/a/b": {}}]
+    "places", [[1, 2], {"train/a/b": 3}, {"train/a/b": [0]}, {"train/a/b": [0, 9]}, {"train/a/b": {}}]
 )
-def test_a_forged_cache_with_a_fitting_hash_is_refused(index: Any, tmp_path: Path) -> None:
-    blocks = [zlib.compress(text.encode()) for text in (json.dumps(index), "[]")]
-    header = {"format": cache.FORMAT, "version": cache.VERSION, "index_bytes": len(blocks[0]), "source": str(tmp_path)}
-    header["sha256"] = hashlib.sha256(b"".join(blocks)).hexdigest()
+def test_a_forged_cache_with_a_fitting_hash_is_refused(places: Any, tmp_path: Path) -> None:
+    contents = {"source": str(tmp_path), "skipped": {}, "places": places}
+    page = zlib.compress(json.dumps(contents).encode())
+    body = f"{len(page)}\n".encode() + page + zlib.compress(b"[]")
+    header = {"format": cache.FORMAT, "version": cache.VERSION, "sha256": hashlib.sha256(body).hexdigest()}
     path = tmp_path / "forged.games"
-    path.write_bytes(json.dumps(header).encode() + b"\n" + b"".join(blocks))
+    path.write_bytes(json.dumps(header).encode() + b"\n" + body)
     with pytest.raises(DataInvalid, match="rebuild it with"):
         cache.CacheLibrary(path).game("train/a/b")
 
@@ -315,7 +317,11 @@ def test_list_export_and_demos(tmp_path: Path, capsys: pytest.CaptureFixture[str
     bad = put_game(tmp_path / "tree", "mine/task/trial_1", "no json")
     command = ["demos", "custom", "--data-dir", str(tmp_path / "tree"), "--output", str(out)]
     assert main(command) == 2
-    assert f"1 of 1 tasks cannot be played; 'mine/task/trial_1': {bad}" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert f"holds none that can be played (left out: 1 broken or foreign (mine/task/trial_1: {bad}" in error.replace(
+        f"{bad.parents[3]} (named by the argument) ", ""
+    )
+    assert len(out.read_text().splitlines()) == 5, "what was there stays"
     assert main(["import", str(tmp_path / "nowhere")]) == 2
     assert "download" in capsys.readouterr().err
     assert os.environ["SEED_CACHE_DIR"] == str(tmp_path / "cache")

@@ -272,9 +272,33 @@ def engine() -> Engine:
         ("dance", "dance"),
         ("", ""),
         ("go to fridge 1 and open it", "go to fridge 1 and open it"),
+        ("put mug 2 in / on countertop 1", "move mug 2 to countertop 1"),
+        ("put down the mug on the countertop", "move mug 2 to countertop 1"),
+        ("put down mug 2", "put down mug 2"),
+        ("Action: go to fridge 1", "go to fridge 1"),
+        ("Action 3: **go to fridge 1**", "go to fridge 1"),
+        ("**Go to the fridge 1.**", "go to fridge 1"),
+        ("> inventory", "inventory"),
+        ("pick up bread 1", "pick up bread 1"),
     ],
 )
 def test_the_tolerant_reader_finds_the_one_command_meant(engine: Engine, written: str, meant: str) -> None:
+    assert normalise(written, engine.admissible()) == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("pick up bread 1", "take bread 1 from countertop 1"),
+        ("Action: pick the plate up", "take plate 1 from countertop 1"),
+        ("pick up mug 2", "pick up mug 2"),  # it is recorded in two receptacles
+        ("grab mug 2 from the countertop", "take mug 2 from countertop 1"),
+        ("pick up", "pick up"),
+    ],
+)
+def test_an_object_is_picked_up_without_naming_its_place(written: str, meant: str) -> None:
+    engine = Engine(quirk_game(Goal("heat", "mug", "coffeemachine")))
+    engine.act("go to countertop 1")
     assert normalise(written, engine.admissible()) == meant
 
 

@@ -41,7 +41,7 @@ def wins(engine: Engine) -> bool:
     return all(engine.act(command).valid for command in engine.game.walkthrough) and engine.won
 
 
-def make_pack(folder: Path, count: int = 4) -> None:
+def make_pack(folder: Path, count: int = 4, **changes: Any) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     lines = []
     for number in range(count):
@@ -50,6 +50,8 @@ def make_pack(folder: Path, count: int = 4) -> None:
         assert sentence is not None
         record = {"split": "train", "task": f"task-{number}", "trial": "trial_1", "goal_text": sentence.group()}
         lines.append(
-            json.dumps({**record, "walkthrough": content["walkthrough"], "pddl_problem": content["pddl_problem"]})
+            json.dumps(
+                {**record, "walkthrough": content["walkthrough"], "pddl_problem": content["pddl_problem"], **changes}
+            )
         )
     (folder / PACK_NAME).write_bytes(lzma.compress("\n".join(lines).encode()))
