@@ -20,6 +20,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
+from seed_envs.redaction import conceal, guard_process
 from seed_envs.rollout import Reply, Request
 from seed_envs.trajectory import EpisodeError, StopReason
 from seed_envs.workers import START_TIMEOUT, exit_with_parent
@@ -225,7 +226,7 @@ class FlightRecorder:
             self._note(reply.text)
 
     def _note(self, value: object) -> None:
-        os.write(self._descriptor, json.dumps(value).encode() + b"\n")
+        os.write(self._descriptor, json.dumps(conceal(value)).encode() + b"\n")
 
 
 def _read_flight(path: Path, planned: Planned) -> list[str]:
@@ -244,6 +245,7 @@ def _read_flight(path: Path, planned: Planned) -> list[str]:
 def _work(connection: Connection, config: RunConfig, flight: str, attempt: int) -> None:
     """Body of a worker process: episodes in, lines out, until the pipe closes."""
     exit_with_parent()
+    guard_process()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     recorder = FlightRecorder(flight)
     agent = make_agent(config.agent, config.suite.find_profile(config.profile))

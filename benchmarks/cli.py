@@ -18,7 +18,7 @@ from typing import Any
 
 from seed_envs.command_line import COMPLETE, INCOMPLETE, INTERRUPTED, Parser, add_version, run
 
-from .options import EXAMPLES, add_run_options, default_out, megabytes, resolve, with_file
+from .options import EXAMPLES, add_run_options, default_out, give_back, megabytes, resolve, with_file
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -92,18 +92,20 @@ def _add(commands: Any, name: str, command: Any, about: str, examples: str, **ex
 
 def _run(options: argparse.Namespace) -> int:
     from .errors import ConfigInvalid
+    from .folder import RunFolder
     from .markdown import summary_markdown
     from .progress import Progress
     from .runner import resume_run, start_run
 
     given = {key: value for key, value in vars(options).items() if key not in ("run", "parser")}
     if "resume" in given:
-        others = sorted(given.keys() - {"resume", "quiet"})
+        others = sorted(given.keys() - {"resume", "quiet", "agent", "env_arg"})
         if others:
             named = ", ".join("--" + name.replace("_", "-") for name in others)
             raise ConfigInvalid(f"--resume takes no other option (everything is in the folder); got {named}")
+        config = give_back(RunFolder(given["resume"]).run_config(), given, given["resume"])
         progress = Progress(quiet="quiet" in given)
-        result = resume_run(given["resume"], progress)
+        result = resume_run(given["resume"], progress, config)
     else:
         given = with_file(given, options.parser)
         config = resolve(given)

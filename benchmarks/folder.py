@@ -15,6 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from seed_envs.redaction import redact
+
 from .config import RunConfig
 from .errors import ConfigInvalid, RunFolderInvalid
 from .records import FinishedEpisode
@@ -178,8 +180,8 @@ def _read_attempt(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, record: Any, *, new: bool = False) -> None:
-    """Write a JSON file as a whole; see :func:`write_bytes`."""
-    text = json.dumps(record, indent=2, ensure_ascii=False)
+    """Write a JSON file as a whole (see :func:`write_bytes`), without the secrets of the settings in it."""
+    text = json.dumps(redact(record), indent=2, ensure_ascii=False)
     write_bytes(path, text.encode("utf-8", "backslashreplace") + b"\n", new=new)
 
 

@@ -7,6 +7,7 @@ on being alone.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import math
 import re
@@ -16,6 +17,7 @@ from typing import Any
 
 from seed_envs.command_line import key_and_value
 from seed_envs.errors import close_matches
+from seed_envs.redaction import HIDDEN, learn, redact
 
 from .config import AgentSettings, RunConfig
 from .errors import ConfigInvalid
@@ -96,8 +98,9 @@ def with_file(given: dict[str, Any], parser: argparse.ArgumentParser) -> dict[st
     if "config" not in given:
         return given
     actions = {action.dest: action for action in parser._actions if action.dest not in ("help", "config", "resume")}
-    filled = {}
-    for key, value in _read_file(given["config"]).items():
+    filled, record = {}, _read_file(given["config"])
+    learn(record)
+    for key, value in record.items():
         name = key.replace("-", "_")
         if name not in actions:
             raise ConfigInvalid(f"{given['config']}: unknown option {key!r}.{close_matches(name, actions)}")
@@ -128,6 +131,35 @@ def resolve(options: dict[str, Any]) -> RunConfig:
         env_kwargs=dict(_env_arg(text) for text in options.get("env_arg", [])),
         **{key: value for key, value in options.items() if key in of_run},
     )
+
+
+def give_back(stored: RunConfig, given: dict[str, Any], folder: Path) -> RunConfig:
+    """The configuration of a run that goes on, with the secrets that its folder does not hold.
+
+    Args:
+        stored: As it was read from the folder.
+        given: ``agent`` and ``env_arg`` from the command line.
+        folder: The run, for the message.
+
+    Raises:
+        ConfigInvalid: When a hidden value is missing, or anything else than such a value is given.
+    """
+    arguments = {**stored.env_kwargs, **dict(_env_arg(text) for text in given.get("env_arg", []))}
+    agent = dataclasses.replace(stored.agent, spec=given.get("agent", stored.agent.spec))
+    whole = dataclasses.replace(stored, agent=agent, env_kwargs=arguments)
+    if redact(whole.to_json()) != redact(stored.to_json()):
+        raise ConfigInvalid(
+            "--resume continues the run as it began: beside it, --agent and --env-arg only give back what its folder "
+            "hides, unchanged"
+        )
+    hidden = [name for name, value in arguments.items() if HIDDEN in json.dumps(value)]
+    missing = [f"--env-arg {name}=..." for name in hidden] + ["--agent ..."] * (HIDDEN in agent.spec)
+    if missing:
+        raise ConfigInvalid(
+            "a run's folder keeps no passwords; give the value again: "
+            f"seed-bench run --resume {folder} {' '.join(missing)}"
+        )
+    return whole
 
 
 def default_out(config: RunConfig) -> Path:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from seed_envs.chat import Message, defuse
+from seed_envs.redaction import conceal, redact
 from seed_envs.trajectory import EpisodeError, Step, StopReason, Trajectory
 
 from .errors import RecordsInvalid
@@ -189,11 +190,11 @@ def faulty_episode(
 
 def encode_line(record: EpisodeRecord, transcript: dict[str, Any]) -> bytes:
     """One line without newline, ASCII only, the transcript last."""
-    whole = {**vars(record), "transcript": transcript}
+    whole = {**vars(record), "error": redact(record.error), "transcript": transcript}
     try:
-        return json.dumps(whole, allow_nan=False).encode()
+        return json.dumps(conceal(whole), allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError):
-        return json.dumps(_plain(whole), allow_nan=False).encode()
+        return json.dumps(conceal(_plain(whole)), allow_nan=False).encode()
 
 
 def read_heads(path: Path) -> Iterator[EpisodeRecord]:

@@ -16,6 +16,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from seed_envs.redaction import conceal, redact
+
 from .errors import RecordsInvalid
 from .folder import RunFolder, write_bytes
 from .records import LineIndex, index_lines
@@ -54,7 +56,7 @@ def write_report(folder: RunFolder, summary: dict[str, Any], out: Path, max_byte
         "left_out": len(entries) - len(places),
         "journal": str(folder.episodes),
     }
-    write_bytes(out, _page(parts, blocks, f"{summary['suite']} | {summary['agent']}").encode())
+    write_bytes(out, _page(redact(parts), blocks, redact(f"{summary['suite']} | {summary['agent']}")).encode())
     return out
 
 
@@ -94,7 +96,8 @@ def _transcript(path: Path, number: int, line: bytes) -> bytes:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise RecordsInvalid(f"{path}, line {number}: not an episode record (transcript: {error})") from error
-    return json.dumps({"error": record["error"], "started": record["started"], **record["transcript"]}).encode()
+    shown = {"error": redact(record["error"]), "started": record["started"], **conceal(record["transcript"])}
+    return json.dumps(shown).encode()
 
 
 def _load_images(folder: RunFolder, lines: Sequence[bytes], known: dict[str, str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from seed_envs.statistics.panels import count_of
+from seed_envs.redaction import redact
 
 from .agents.base import Agent, Placement
 from .config import RunConfig
@@ -96,14 +96,19 @@ def start_run(
         agent.close()
 
 
-def resume_run(out: Path, observer: Observer | None = None) -> RunResult:
+def resume_run(out: Path, observer: Observer | None = None, config: RunConfig | None = None) -> RunResult:
     """Continue a run: keep what is scored, play what is missing or failed.
+
+    Args:
+        out: Its folder.
+        observer: Is told how it goes.
+        config: The run's configuration with the passwords that the folder does not hold (see ``give_back``).
 
     Raises:
         RunFolderInvalid: When the folder holds no run, or its tasks or prompt are no longer what they were.
     """
     folder = RunFolder(out)
-    prepared = prepare(folder.run_config())
+    prepared = prepare(config or folder.run_config())
     check_identity(folder, prepared)
     agent = build_agent(prepared.config)
     try:
@@ -227,7 +232,8 @@ class _Recorder:
     ) -> None:
         self._folder, self._journal, self._log, self._observer = folder, journal, log, observer
         limit = prepared.config.fail_on_error
-        self._limit = None if limit is None else count_of(limit, len(prepared.plan))
+        share = isinstance(limit, float) and limit < 1
+        self._limit = None if limit is None else limit * len(prepared.plan) if share else limit
         self.count = self._errors = 0
 
     def __call__(self, finished: FinishedEpisode) -> None:
@@ -278,10 +284,18 @@ class _LogFile(logging.FileHandler):
         """Drop the line."""
 
 
+class _Readable(logging.Formatter):
+    """Lines without secrets, tracebacks included."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One entry as text."""
+        return str(redact(super().format(record)))
+
+
 def _open_log(folder: Path) -> logging.Logger:
     log = logging.Logger("seed_benchmarks.run")
     handler = _LogFile(folder / "run.log", encoding="utf-8", errors="backslashreplace")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(_Readable("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)
     return log
 

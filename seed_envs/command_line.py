@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from seed_envs import __version__
 from seed_envs.errors import SeedEnvsError, close_matches
+from seed_envs.redaction import guarded
 
 COMPLETE, INCOMPLETE, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
@@ -95,8 +96,18 @@ def run(
 
     Returns:
         The command's exit code (None counts as 0), 2 after a user error, whose message is the only line on standard
-        error, and 130 after an interruption.
+        error, and 130 after an interruption. Nothing secret is printed (see ``redaction``).
     """
+    with guarded(list(sys.argv if arguments is None else arguments)):
+        return _run(parser, arguments, command, user_errors)
+
+
+def _run(
+    parser: argparse.ArgumentParser,
+    arguments: Sequence[str] | None,
+    command: Callable[[argparse.Namespace], int | None] | None,
+    user_errors: tuple[type[Exception], ...],
+) -> int:
     options = parser.parse_args(arguments)
     for_the_user: tuple[type[Exception], ...] = (SeedEnvsError, *user_errors)
     try:

@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
+from seed_envs.redaction import guard_process
 from seed_envs.trajectory import EpisodeError
 from seed_envs.vector import MakeEnv, WorkerFailed, describe, serve
 
@@ -116,6 +117,7 @@ def _wait_and_exit(sentinel: int) -> None:
 
 def _work(connection: Connection, make_env: MakeEnv) -> None:
     exit_with_parent()
+    guard_process()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides and closes
     env = None
     with contextlib.suppress(Exception):  # tried again, and then reported, with the first request

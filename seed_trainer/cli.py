@@ -44,7 +44,14 @@ def usage() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; user errors become one line on stderr and exit code 2, Ctrl-C one line and exit code 130."""
+    from seed_envs.redaction import guarded
+
     arguments = list(sys.argv[1:] if argv is None else argv)
+    with guarded(arguments):
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(usage())
         return 0

@@ -23,6 +23,7 @@ from seed_envs.chat import Message
 from seed_envs.endpoints.pacing import MAX_WAIT, RateLimiter, backoff, retry_after
 from seed_envs.endpoints.wire import Answer, read_answer, read_refusal, read_tokens, request_body
 from seed_envs.errors import EndpointFailed, EndpointPassing, require
+from seed_envs.redaction import learn, learn_secret, redact
 
 if TYPE_CHECKING:
     import httpx
@@ -91,6 +92,8 @@ class ChatClient:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         require("httpx", "bench", "an OpenAI-compatible endpoint")
+        learn(base_url)
+        learn_secret(os.environ.get(key_env))
         self.model, self.address = model, chat_address(base_url)
         self.usage = Usage()
         self._key_env, self._timeout, self._attempts = key_env, timeout, attempts
@@ -214,7 +217,7 @@ def chat_address(base_url: str) -> str:
     """
     parts = urlsplit(base_url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise ValueError(f"base_url={base_url!r} must be an http(s) address such as http://127.0.0.1:8000/v1")
+        raise ValueError(f"base_url={redact(base_url)!r} must be an http(s) address such as http://127.0.0.1:8000/v1")
     return urlunsplit(parts._replace(path=parts.path.rstrip("/") + "/chat/completions"))
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from seed_envs.redaction import redact
 from seed_envs.search_qa.batching import Batcher, QueueFull
 from seed_envs.search_qa.retrievers.base import RetrievalFailure, RetrievalTimeout, Retriever
 from seed_envs.search_qa.server_api import (
@@ -92,7 +93,7 @@ class RetrievalServer:
         self.ready = False
         self.connections: set[Connection] = set()
         self.port = 0
-        self._about = {"engine": engine, "passages": passages}
+        self._about = {"engine": redact(engine), "passages": passages}
         self._batcher: Batcher | None = None
         self._server: asyncio.Server | None = None
 
@@ -199,7 +200,7 @@ class RetrievalServer:
         except (TimeoutError, asyncio.TimeoutError, RetrievalTimeout):
             raise ApiError(504, "deadline", f"no result within {seconds:.3f} s") from None
         except RetrievalFailure as error:
-            raise ApiError(503, "engine", str(error)) from None
+            raise ApiError(503, "engine", redact(str(error))) from None
         return 200, render_result(results, query.return_scores), "application/json", len(query.queries)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seed_envs.errors import DependencyMissing
+from seed_envs.redaction import redact
 from seed_trainer.cli import UserError
 from seed_trainer.settings.arguments import EnvArguments
 from seed_trainer.settings.options import option
@@ -96,7 +97,7 @@ def main(argv: Sequence[str]) -> int:
         "endpoint": usage,
         "failures": failures,
     }
-    (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    (folder / "summary.json").write_text(json.dumps(redact(summary), indent=2) + "\n", encoding="utf-8")
     print(_report(summary, folder / dataset.SFT_FILE, args.library))
     return 1 if failures else 0
 

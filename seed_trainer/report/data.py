@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any
 
+from seed_envs.redaction import redact
 from seed_trainer.cli import UserError
 from seed_trainer.watching.linelog import read_records
 
@@ -110,7 +111,7 @@ def _some_episodes(path: Path) -> list[dict[str, Any]]:
 def _settings(path: Path, remarks: list[str]) -> dict[str, Any]:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        return {**record.get("training", {}), **record.get("model", {}), **record.get("script", {})}
+        return dict(redact({**record.get("training", {}), **record.get("model", {}), **record.get("script", {})}))
     except FileNotFoundError:
         remarks.append(f"no {path.name}: rounds are counted as optimiser steps")
     except (ValueError, AttributeError, TypeError) as error:

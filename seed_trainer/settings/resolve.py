@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from seed_envs.errors import close_matches
+from seed_envs.redaction import learn
 from seed_trainer.cli import UserError
 from seed_trainer.settings.options import source_of
 from seed_trainer.settings.presets import METHODS, RECIPES, lookup
@@ -71,6 +72,7 @@ def load_config(name: str) -> dict[str, Any]:
     variables = values.pop("env", None) or {}
     if not isinstance(variables, dict):
         raise UserError(f"--config {name!r}: env must map environment variables to values (the environment is env_id)")
+    learn([values, variables])
     for variable, value in variables.items():
         os.environ[str(variable)] = str(value)
     return {str(key): value for key, value in values.items()}
@@ -172,8 +174,17 @@ def resolve(
         instances = list(parser.parse_args_into_dataclasses(arguments, look_for_args_file=False))
     except (ValueError, TypeError) as error:
         raise UserError(f"{error}{_cpu_hint(str(error))}") from None
+    for instance in instances:
+        _take_token(instance)
     origin.update({options[f"--{name}"].dest: "flag" for name in given})
     return Resolved(instances, origin)
+
+
+def _take_token(part: Any) -> None:
+    """Hand a token for the hub to the hub's own variable: checkpoints hold the arguments, and they are uploaded."""
+    if token := getattr(part, "hub_token", None):
+        os.environ["HF_TOKEN"] = token
+        part.hub_token = None
 
 
 def _own(

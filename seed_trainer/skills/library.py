@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from seed_envs.redaction import conceal
+
 
 @dataclass(frozen=True)
 class SkillLibrary:
@@ -44,7 +46,7 @@ class SkillLibrary:
     def save(self, path: str | Path) -> None:
         """Write the library."""
         record = {"general": self.general, "task_types": self.task_types}
-        Path(path).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        Path(path).write_text(json.dumps(conceal(record), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def skill(self, task_type: str) -> str:
         """Return general advice followed by the advice of a type; empty if there is neither."""

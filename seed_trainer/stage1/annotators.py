@@ -19,6 +19,7 @@ from seed_envs.chat import Message
 from seed_envs.endpoints.client import ChatClient
 from seed_envs.endpoints.wire import Answer
 from seed_envs.errors import EndpointError, EndpointRefused
+from seed_envs.redaction import conceal
 from seed_envs.registration import find_row, load_attribute
 from seed_envs.trajectory import Trajectory
 from seed_trainer.cli import UserError
@@ -175,7 +176,7 @@ class EndpointAnnotator:
         with self._lock:
             self._kept[number, attempt] = answer
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+                file.write(json.dumps(conceal(record), ensure_ascii=False) + "\n")
 
     def _read(self, everything: bool = False) -> Iterator[tuple[tuple[int, int], Answer]]:
         """Yield the answers on disk to this way of asking; a line torn by an interruption is asked for again."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from seed_envs.errors import SeedEnvsError
 from seed_envs.profiles import Profile
+from seed_envs.redaction import conceal, redact
 from seed_envs.rollout import Policy, Reply, Request
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import EpisodeError, Trajectory
@@ -89,9 +90,9 @@ def claim(folder: Path, identity: Mapping[str, Any]) -> None:
     Raises:
         UserError: If the folder holds another collection, naming what differs.
     """
-    path = folder / COLLECTION_FILE
+    path, identity = folder / COLLECTION_FILE, redact(identity)
     if not path.exists():
-        path.write_text(json.dumps(dict(identity), indent=2) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(identity, indent=2) + "\n", encoding="utf-8")
         return
     found = json.loads(path.read_text(encoding="utf-8"))
     for name, value in identity.items():
@@ -139,7 +140,7 @@ def collect(
 
         def finish(index: int, episode: Trajectory) -> None:
             record = {"number": missing[index], "trajectory": episode.to_json()}
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            file.write(json.dumps(conceal(record), ensure_ascii=False) + "\n")
             file.flush()
             done[missing[index]] = episode
             progress()

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from seed_envs.redaction import conceal
 from seed_envs.trajectory import Trajectory
 from seed_trainer.cli import UserError
 from seed_trainer.skills.analyzer import analysis_messages
@@ -59,7 +60,7 @@ def write_examples(path: Path, records: Iterator[dict[str, Any]]) -> int:
     count, fresh = 0, path.with_name(path.name + ".new")
     with fresh.open("w", encoding="utf-8") as file:
         for record in records:
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            file.write(json.dumps(conceal(record), ensure_ascii=False) + "\n")
             count += 1
     fresh.replace(path)
     return count

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from seed_envs.redaction import conceal
+
 
 def read_records(path: Path, broken: Callable[[int], None] = lambda number: None) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects of a file, line by line; nothing if there is no such file.
@@ -77,4 +79,4 @@ class LineLog:
 
 
 def _line(record: dict[str, Any]) -> str:
-    return json.dumps(record, ensure_ascii=False) + "\n"
+    return json.dumps(conceal(record), ensure_ascii=False) + "\n"

@@ -66,7 +66,9 @@ def test_resume_takes_no_other_option(capsys, suite, tmp_path):
     assert run(capsys, "run", "--resume", out)[0] == 0
     code, _, complaint = run(capsys, "run", "--resume", out, "--seed", 3, "--agent", "random")
     assert code == 2
-    assert "--resume takes no other option" in complaint and "--agent, --seed" in complaint
+    assert "--resume takes no other option" in complaint and "got --seed" in complaint
+    code, _, complaint = run(capsys, "run", "--resume", out, "--agent", "random")
+    assert code == 2 and "only give back what its folder hides" in complaint
 
 
 def test_dry_run_plays_nothing(capsys, suite, tmp_path):

@@ -14,6 +14,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from seed_envs.forks import PerProcessLock
+from seed_envs.redaction import redact
 from seed_envs.search_qa.retrievers.base import (
     FailureDetails,
     RetrievalProtocolError,
@@ -72,7 +73,7 @@ class Endpoints:
             raise ValueError("expected at least one address such as http://127.0.0.1:8000")
         for base in bases:
             if not _is_address(base):
-                raise ValueError(f"address {base!r}: expected http://HOST:PORT or https://HOST:PORT, in ASCII")
+                raise ValueError(f"address {redact(base)!r}: expected http://HOST:PORT or https://HOST:PORT, in ASCII")
         self.bases = tuple(base.rstrip("/") for base in bases)
         self._headers = dict(headers or {})
         for name, value in self._headers.items():
@@ -92,6 +93,11 @@ class Endpoints:
 
     def __setstate__(self, state: dict[str, Sequence[str] | Mapping[str, str]]) -> None:
         Endpoints.__init__(self, state["bases"], state["headers"])  # type: ignore[arg-type]
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The addresses without user and password."""
+        return tuple(map(_without_password, self.bases))
 
     def _take(self, avoid: set[str]) -> _Endpoint | None:
         """The endpoint with the fewest calls under way, in turn; one that was not tried yet goes first."""

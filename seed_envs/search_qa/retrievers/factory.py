@@ -8,6 +8,7 @@ from typing import Any
 
 from seed_envs.errors import UnknownOption, close_matches
 from seed_envs.forks import PerProcessLock
+from seed_envs.redaction import learn, redact
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.retrievers.base import Retriever
 
@@ -44,16 +45,19 @@ def open_retriever(name: str, corpus: Corpus | None = None, **options: Any) -> R
     Raises:
         UnknownOption: No such engine, or it does not take such options.
     """
+    learn([name, options])
     scheme = name.partition(":")[0]
     if scheme not in ENGINES:
         ways = ", ".join(how for _, how in ENGINES.values())
-        raise UnknownOption(f"retriever={name!r} is unknown; write one of: {ways}.{close_matches(scheme, ENGINES)}")
+        raise UnknownOption(
+            f"retriever={redact(name)!r} is unknown; write one of: {ways}.{close_matches(scheme, ENGINES)}"
+        )
     module, _, function = ENGINES[scheme][0].partition(":")
     opener = getattr(importlib.import_module(module), function)
     try:
         retriever: Retriever = opener(name, corpus, **options)
     except TypeError as error:
-        raise UnknownOption(f"retriever={name!r} with the options {options!r}: {error}") from error
+        raise UnknownOption(f"retriever={redact(name)!r} with the options {redact(options)!r}: {error}") from error
     return retriever
 
 

@@ -53,8 +53,8 @@ class HttpRetriever:
 
     @property
     def fingerprint(self) -> str:
-        """The addresses; what is behind them says `server_fingerprint`."""
-        return fingerprint_of({"engine": "http", "urls": self._endpoints.bases, "variant": self._variant})
+        """The addresses without their passwords; what is behind them says `server_fingerprint`."""
+        return fingerprint_of({"engine": "http", "urls": self._endpoints.shown, "variant": self._variant})
 
     def server_fingerprint(self, deadline: float | None = None) -> str:
         """The fingerprint that `GET /health` of the server reports, "" for servers without it."""
