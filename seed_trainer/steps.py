@@ -25,6 +25,7 @@ from seed_trainer.acting.engine import engine_generate
 from seed_trainer.acting.generation import CachedSampler, Decoding, EngineSampler, Sampler
 from seed_trainer.acting.play import EpisodePlayer, block_tasks
 from seed_trainer.acting.rollout import TokenPolicy
+from seed_trainer.keeping.kept import KeptTrainer
 from seed_trainer.learning import losses
 from seed_trainer.learning.batches import (
     add_step_teacher_prompts,
@@ -60,7 +61,7 @@ from seed_trainer.watching.records import EpisodeRecorder
 from seed_trainer.watching.staleness import log_staleness
 
 
-class SEEDSteps(GRPOTrainer):
+class SEEDSteps(KeptTrainer, GRPOTrainer):
     """What a SEED trainer can do, without the order in which it does it."""
 
     args: SEEDConfig
@@ -283,9 +284,7 @@ class SEEDSteps(GRPOTrainer):
     @property
     def round_index(self) -> int:
         """Number of the current round, counted over the whole run."""
-        accumulation = self.args.gradient_accumulation_steps
-        micro_step = self.state.global_step * accumulation + self._step % accumulation
-        return int(micro_step // self.args.micro_steps_per_round)
+        return int(self._step // self.args.micro_steps_per_round)
 
     @property
     def gate_beta(self) -> float:

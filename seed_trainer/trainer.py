@@ -26,12 +26,13 @@ import trl
 from datasets import Dataset
 from torch import Tensor
 from transformers import ProgressCallback, Trainer, TrainerCallback
-from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from seed_envs.profiles import Profile
 from seed_trainer.acting.encoding import ChatEncoder
 from seed_trainer.acting.play import EpisodePlayer, MakeEnv
 from seed_trainer.acting.rollout import as_growing
+from seed_trainer.keeping.identity import run_facts, run_identity
+from seed_trainer.keeping.order import TaskOrder
 from seed_trainer.learning.batches import build_rows, with_fillers
 from seed_trainer.learning.distillation import Scores, distillation_BT, gates_BT
 from seed_trainer.learning.rounds import Block, episode_advantages_N, row_advantages_B
@@ -107,6 +108,7 @@ class SEEDTrainer(SEEDSteps):
         tasks_per_round = episodes // args.num_generations
         if len(train_dataset) < tasks_per_round:
             raise ValueError(f"{len(train_dataset)} training tasks are fewer than the {tasks_per_round} of one round")
+        self.identity = run_identity(args, **run_facts(model, env_id, profile, train_dataset))
         super().__init__(
             model=model,
             reward_funcs=_no_reward,
@@ -146,7 +148,8 @@ class SEEDTrainer(SEEDSteps):
         self.teacher_weights = TeacherWeights(args)
         self.recorder = EpisodeRecorder(args)
         self.evaluations = LineLog(Path(args.output_dir) / EVALUATIONS_FILE)
-        self.add_callback(RunFiles(args.output_dir, [self.recorder.log, self.evaluations]))
+        self.lines = RunFiles(args.output_dir, [self.recorder.log, self.evaluations])
+        self.add_callback(self.lines)
         self.add_callback(self.teacher_weights)
         self.clock = Clock()
         self.proxy = GateProxy(self.accelerator.process_index, self.num_generations)
@@ -272,15 +275,28 @@ class SEEDTrainer(SEEDSteps):
             text = model_card(name, base, self.args, self.profile.name, self.player.env_id, versions)
             write_model_card(self.args.output_dir, text)
 
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        super()._save_checkpoint(model, trial)
+    # ------------------------------------------------------------------------------------------------ going on later
+
+    def _get_train_sampler(self, dataset: Dataset | None = None) -> TaskOrder:
+        return TaskOrder.like(super()._get_train_sampler(dataset))
+
+    def _save_kept(self, folder: Path) -> None:
+        super()._save_kept(folder)
         if self.args.should_save:
-            folder = Path(self._get_output_dir(trial=trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
             self.weights.save(folder, self.memory)
             self.teacher_weights.save(folder)
 
-    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        super()._load_optimizer_and_scheduler(checkpoint)
-        if checkpoint is not None:
-            self.weights.load(Path(checkpoint), self.memory, self.accelerator.device)
-            self.teacher_weights.load(Path(checkpoint), self.accelerator.device)
+    def _load_kept(self, folder: Path) -> None:
+        super()._load_kept(folder)
+        self.weights.load(folder, self.memory, self.accelerator.device)
+        self.teacher_weights.load(folder, self.accelerator.device)
+
+    def _pending(self) -> dict[str, Any]:
+        own = {"micro_steps": self._step, "metrics": dict(self._metrics["train"]), "types": self.task_types}
+        return {**super()._pending(), **own, "proxy": self.proxy.pending()}
+
+    def _restore_pending(self, pending: dict[str, Any]) -> None:
+        super()._restore_pending(pending)
+        self._step, self.task_types = pending["micro_steps"], pending["types"]
+        self._metrics["train"].update(pending["metrics"])
+        self.proxy.restore(pending["proxy"])

@@ -12,10 +12,11 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from seed_envs.redaction import redact
 from seed_trainer.cli import UserError
+from seed_trainer.keeping.start import starting_point
 from seed_trainer.settings.arguments import SEEDScriptArguments
 from seed_trainer.settings.options import SEEDOptions
 from seed_trainer.settings.presets import METHODS, RECIPES
-from seed_trainer.settings.resolve import LATEST, Resolved, config_names, resolve
+from seed_trainer.settings.resolve import Resolved, config_names, resolve
 
 BUILTIN = "builtin/"
 RUN_FILE = "run.json"
@@ -84,11 +85,16 @@ def run(resolved: Resolved) -> int:
     trains = METHODS[script.method].trains
     if panel is None and (args.eval_strategy != "no" or not trains):
         raise UserError("there is no panel to evaluate on: set eval_split or eval_manifest")
+    identity = _identity(resolved, profile, train)
+    start = starting_point(args.resume_from_checkpoint, args, identity) if trains else None
+    if start is not None and start.finished:
+        return already_finished(start)
     trainer = build_trainer(resolved, make_env, profile, train, panel)
+    trainer.identity = identity
     if trainer.is_world_process_zero():
         write_run(resolved)
     if trains:
-        _train(trainer, args, summary=panel is not None)
+        _train(trainer, start, summary=panel is not None)
     else:
         metrics = trainer.evaluate()
         if trainer.is_world_process_zero():
@@ -99,13 +105,28 @@ def run(resolved: Resolved) -> int:
     return 0
 
 
-def _train(trainer: Any, args: Any, *, summary: bool) -> None:
-    start = checkpoint(args)
-    # An evaluation before the first step belongs to a fresh run; a checkpoint was judged when it was made.
-    args.eval_on_start = args.eval_on_start and start is None
+def _identity(resolved: Resolved, profile: Any, train: Any) -> dict[str, Any]:
+    from seed_trainer.keeping.identity import fingerprint, run_facts, run_identity
+
+    script, args, model_args = resolved.parts
+    # By the name of a shipped model, not by where this installation has it.
+    facts = run_facts(model_name(resolved) or "", script.env_id, profile, train)
+    # A hash of the arguments: an address among them may hold a password.
+    own = {"method": script.method, "env_kwargs": fingerprint(script.kwargs), "env_max_steps": script.env_max_steps}
+    peft = {name: value for name, value in vars(model_args).items() if name.startswith(("use_", "lora_", "load_in"))}
+    return run_identity(args, **facts, **own, **peft)
+
+
+def already_finished(start: Any) -> int:
+    """Say that there is nothing to do."""
+    print(f"already finished: {start.folder} has all {start.step} steps; nothing was changed")
+    return 0
+
+
+def _train(trainer: Any, start: Any, *, summary: bool) -> None:
+    args = trainer.args
     trainer.train(resume_from_checkpoint=start)
-    trainer.save_model()
-    trainer.processing_class.save_pretrained(args.output_dir)
+    trainer.export()
     if summary and trainer.is_world_process_zero():
         print(_summary(Path(args.output_dir)))
     if args.push_to_hub:
@@ -221,27 +242,6 @@ def build_trainer(resolved: Resolved, make_env: Any, profile: Any, train: Any, p
 def unloadable(name: str | None, error: OSError) -> str:
     """Return why a model could not be loaded, without the traceback of the libraries that tried."""
     return f"model {name!r} cannot be loaded: {str(error).strip().splitlines()[0]}"
-
-
-def checkpoint(args: Any) -> str | None:
-    """Return the checkpoint to resume from, or None.
-
-    Raises:
-        UserError: If the latest one is asked for and there is none.
-    """
-    wanted = args.resume_from_checkpoint
-    if wanted in (None, "", "false", "False"):
-        return None
-    if wanted not in (LATEST, "true", "True"):
-        if not Path(wanted).is_dir():
-            raise UserError(f"resume_from_checkpoint={wanted!r} is not a folder")
-        return str(wanted)
-    from transformers.trainer_utils import get_last_checkpoint
-
-    latest = get_last_checkpoint(args.output_dir) if Path(args.output_dir).is_dir() else None
-    if latest is None:
-        raise UserError(f"no checkpoint to resume from in {args.output_dir!r}")
-    return str(latest)
 
 
 def write_run(resolved: Resolved) -> None:

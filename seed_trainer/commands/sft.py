@@ -27,7 +27,9 @@ def main(argv: Sequence[str]) -> int:
     from transformers import AutoTokenizer
     from trl import ModelConfig, get_peft_config
 
-    from seed_trainer.commands.rl import checkpoint, resolve_model, unloadable
+    from seed_trainer.commands.rl import already_finished, resolve_model, unloadable
+    from seed_trainer.keeping.identity import examples_fact, model_fact, run_identity
+    from seed_trainer.keeping.start import starting_point
     from seed_trainer.stage1.dataset import SFT_FILE, read_examples
     from seed_trainer.stage1.sft import SEEDSFTConfig, build_sft_trainer, split_by_length
 
@@ -61,10 +63,15 @@ def main(argv: Sequence[str]) -> int:
         "revision": model_args.model_revision,
         "dtype": model_args.dtype,
     }
+    facts = {"data": examples_fact(kept), "validation_share": script.validation_share}
+    identity = run_identity(args, model=model_fact(model_args.model_name_or_path), **facts)
+    start = starting_point(args.resume_from_checkpoint, args, identity)
+    if start is not None and start.finished:
+        return already_finished(start)
     trainer = build_sft_trainer(model, tokenizer, args, kept, script.validation_share, get_peft_config(model_args))
-    trainer.train(resume_from_checkpoint=checkpoint(args))
-    trainer.save_model()
-    tokenizer.save_pretrained(args.output_dir)
+    trainer.identity = identity
+    trainer.train(resume_from_checkpoint=start)
+    trainer.export()
     print(f"model in {args.output_dir}")
     trainer.end()
     return 0

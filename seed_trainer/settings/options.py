@@ -28,6 +28,7 @@ SKILL_SOURCES = (
 )
 LOSS_TYPES = frozenset({"dapo", "cispo", "vespo", "grpo", "sapo", "bnpo", "dr_grpo"})
 """TRL's loss types whose normaliser the distillation term can share."""
+RESUME_ANYWAY = "Resume a checkpoint although its run had other settings, or its completeness cannot be checked."
 _WITH_AGE = {"stale", "stale_text"}
 _NOT_NEGATIVE = (
     *("skill_reward_coef", "opd_coef", "opd_gate_beta", "opd_gate_beta_end", "skill_temperature", "eval_temperature"),
@@ -99,6 +100,7 @@ class SEEDOptions:
     )
     eval_rounds: int = option(0, "Rounds between evaluations of the panel (0: TRL's eval_strategy decides).")
     save_rounds: int = option(10, "Rounds between checkpoints, unless save_steps or save_strategy is given.")
+    resume_anyway: bool = option(False, RESUME_ANYWAY)
     max_turn_length: int = option(512, "Length limit of one reply.", "paper")
     max_prompt_length: int = option(
         4096, "Length limit of a prompt; the oldest history is cut, never skill, task or observation.", "released"

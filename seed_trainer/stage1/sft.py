@@ -14,7 +14,8 @@ from transformers import PreTrainedTokenizerBase
 from transformers.trainer_utils import IntervalStrategy
 from trl import SFTConfig, SFTTrainer
 
-from seed_trainer.settings.options import option
+from seed_trainer.keeping.kept import KeptTrainer
+from seed_trainer.settings.options import RESUME_ANYWAY, option
 from seed_trainer.watching.callbacks import RunFiles
 
 
@@ -29,6 +30,7 @@ class SEEDSFTConfig(SFTConfig):
         8192, "Longest example in tokens; longer ones are reported and left out.", "released"
     )
     completion_only_loss: bool | None = option(True, "Train on the answer only.", "paper")
+    resume_anyway: bool = option(False, RESUME_ANYWAY)
 
 
 def split_by_length(
@@ -46,6 +48,10 @@ def split_by_length(
     return kept, too_long
 
 
+class SEEDSFTTrainer(KeptTrainer, SFTTrainer):
+    """TRL's trainer, with runs that can be killed at any moment."""
+
+
 def build_sft_trainer(
     model: Any,
     tokenizer: PreTrainedTokenizerBase,
@@ -53,7 +59,7 @@ def build_sft_trainer(
     records: Sequence[dict[str, Any]],
     validation_share: float = 0.1,
     peft_config: Any = None,
-) -> SFTTrainer:
+) -> SEEDSFTTrainer:
     """Return the trainer of stage 1.
 
     Args:
@@ -71,12 +77,15 @@ def build_sft_trainer(
         data, held_out = parts["train"], parts["test"]
         if args.eval_strategy == IntervalStrategy.NO:
             args.eval_strategy, args.do_eval = IntervalStrategy.EPOCH, True
-    return SFTTrainer(
+    lines = RunFiles(str(args.output_dir))
+    trainer = SEEDSFTTrainer(
         model=model,
         args=args,
         train_dataset=data,
         eval_dataset=held_out,
         processing_class=tokenizer,
         peft_config=peft_config,
-        callbacks=[RunFiles(str(args.output_dir))],
+        callbacks=[lines],
     )
+    trainer.lines = lines
+    return trainer

@@ -24,12 +24,17 @@ class RunFiles(TrainerCallback):
     def __init__(self, output_dir: str, others: Sequence[LineLog] = ()) -> None:
         self.metrics = LineLog(Path(output_dir) / METRICS_FILE)
         self.logs = [self.metrics, *others]
+        self.kept: dict[str, int] | None = None
+
+    def lengths(self) -> dict[str, int]:
+        """Return the length of every file in bytes, all of it on the disk."""
+        return {log.path.name: log.length() for log in self.logs}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Keep only lines of steps that the starting point has seen."""
+        """Keep only what the starting point has seen: by the lengths in the checkpoint, else by step."""
         if state.is_world_process_zero:
             for log in self.logs:
-                log.begin(state.global_step)
+                log.begin(state.global_step, None if self.kept is None else self.kept.get(log.path.name))
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Append one line."""

@@ -123,6 +123,14 @@ def flat_metrics() -> dict[str, str]:
     return {name: meaning for group in METRICS.values() for name, meaning in group.items()}
 
 
+def is_timing(name: str) -> bool:
+    """Return whether a logged value is of the clock, or sums up one call of ``train`` instead of the run.
+
+    These differ between a run and its repetition, or its resumption; everything else in the line files does not.
+    """
+    return name.startswith(("time/", "step_time", "train_")) or name.endswith(("_runtime", "_per_second"))
+
+
 def explains(name: str) -> bool:
     """Return whether a logged name is in the table."""
     for known in flat_metrics():

@@ -67,6 +67,17 @@ class GateProxy:
             metrics |= self._metrics(kind, entries)
         return metrics
 
+    def pending(self) -> dict[str, Any]:
+        """Return the sums of this process, for a checkpoint; JSON."""
+        sums = {kind: list(episodes.items()) for kind, episodes in self._sums.items()}
+        return {"sums": sums, "won": list(self._won.items())}
+
+    def restore(self, pending: Mapping[str, Any]) -> None:
+        """Take back what :meth:`pending` returned."""
+        for kind, episodes in pending["sums"].items():
+            self._sums[kind].update({(p, r, e): list(sums) for (p, r, e), sums in episodes})
+        self._won = {(p, r, e): won for (p, r, e), won in pending["won"]}
+
     def _metrics(self, kind: str, entries: Sequence[tuple[str, Key, float, float]]) -> dict[str, float]:
         gates, won = [entry[2] for entry in entries], [entry[3] for entry in entries]
         tasks = [

@@ -7,6 +7,7 @@ line feed alone: other Unicode line separators occur in what models write.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def end_torn_line(path: Path) -> None:
 
 
 class LineLog:
-    """Appends records with a ``step``.
+    """Appends records with a ``step``; ``begun`` once this process has written to the file.
 
     The first record of a fresh run replaces what an earlier run left in the file; a resumed run keeps the lines up to
     its starting point and drops those it is about to repeat.
@@ -57,22 +58,41 @@ class LineLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._begun = False
+        self.begun = False
 
-    def begin(self, step: int) -> None:
-        """Start at a step: 0 for a fresh run (unless something was appended already), else the resumed step."""
-        if self._begun and step == 0:
+    def begin(self, step: int, length: int | None = None) -> None:
+        """Start at a step: 0 for a fresh run (unless something was appended already), else the resumed step.
+
+        Args:
+            step: Steps done.
+            length: Bytes that the file had then, if that is known: what comes after them goes, else what is of a later
+                step.
+        """
+        if self.begun and step == 0:
             return
-        self._begun = True
+        self.begun = True
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        if length is not None:
+            if self.length() > length:
+                os.truncate(self.path, length)
+            end_torn_line(self.path)
+            return
         kept = [record for record in read_records(self.path) if record.get("step", step + 1) <= step] if step else []
         fresh = self.path.with_name(self.path.name + ".new")
         fresh.write_text("".join(map(_line, kept)), encoding="utf-8")
         fresh.replace(self.path)
 
+    def length(self) -> int:
+        """Return the length of the file in bytes, after everything was handed to the disk; 0 if there is none."""
+        if not self.path.exists():
+            return 0
+        with self.path.open("rb") as file:
+            os.fsync(file.fileno())
+            return os.fstat(file.fileno()).st_size
+
     def append(self, step: int, record: dict[str, Any]) -> None:
         """Append one record."""
-        if not self._begun:
+        if not self.begun:
             self.begin(0)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(_line({"step": step, **record}))

@@ -1,0 +1,294 @@
+"""Kills training runs at random moments and compares what they end with to a run that nobody killed.
+
+``python tests/helpers/kill_training.py 100`` kills a hundred times. Every child is forked from this process and runs
+the whole trainer on the word world; it tells through a pipe which phase it is in, and gets SIGKILL (or another signal)
+a random moment after a phase has begun.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import select
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+from transformers import TrainerCallback
+from transformers.utils.logging import disable_progress_bar
+from word_world import GROWING, WINDOW, WORDS, make_word_env, small_model, teach_model, word_tokenizer
+
+from seed_trainer.keeping.folder import newest
+from seed_trainer.keeping.kept import KeptTrainer
+from seed_trainer.settings.config import SEEDConfig
+from seed_trainer.trainer import SEEDTrainer
+from seed_trainer.watching.clock import Clock
+from seed_trainer.watching.diagnostics import is_timing
+
+PHASES = ("rollout", "skills", "scoring", "update", "evaluation", "saving")
+ROUNDS = 7
+"""Two rounds are one epoch: three epochs and a half."""
+SETTINGS: dict[str, Any] = {
+    "use_cpu": True,
+    "bf16": False,
+    "gradient_checkpointing": False,
+    "report_to": "none",
+    "disable_tqdm": True,
+    "seed": 3,
+    "learning_rate": 1e-3,
+    "temperature": 2.0,  # The model plays too well for groups that differ.
+    "opd_coef": 0.3,
+    "rounds": ROUNDS,
+    "per_device_train_batch_size": 4,
+    "steps_per_generation": 2,
+    "num_generations": 2,
+    "max_turn_length": 3,
+    "max_skill_length": 6,
+    "max_analysis_length": 8,
+    "save_rounds": 1,
+    "save_total_limit": 2,
+    "eval_rounds": 2,
+    "eval_on_start": True,
+    "log_episodes": 1,
+    "log_episodes_every": 1,
+}
+CASES: dict[str, dict[str, Any]] = {
+    "episode-ema": {"profile": GROWING, "skill_source": "stale(1)", "teacher_policy": "ema", "teacher_ema_decay": 0.8},
+    "turn-snapshot": {"profile": WINDOW, "teacher_policy": "snapshot", "skill_source": "generic"},
+    # Lines of three steps, rounds of two: what is added up for a line is in a checkpoint.
+    "episode-snapshot": {"profile": GROWING, "teacher_policy": "snapshot", "logging_steps": 3, "env_typed": True},
+    "turn-ema": {"profile": WINDOW, "teacher_policy": "ema", "skill_source": "generic", "save_rounds": 2},
+}
+
+
+def build(model: str, folder: Path, **options: Any) -> SEEDTrainer:
+    """Return a trainer of seven short rounds with evaluations, records and checkpoints."""
+    profile, typed = options.pop("profile", GROWING), options.pop("env_typed", False)
+    settings = {
+        **SETTINGS,
+        "output_dir": str(folder),
+        "rollout_layout": "episode" if profile is GROWING else "turn",
+        "skill_analyzer": "auto" if profile is GROWING else "json",
+    }
+    return SEEDTrainer(
+        model=model,
+        args=SEEDConfig(**{**settings, **options}),
+        make_env=lambda: make_word_env(profile, 3, typed),
+        profile=profile,
+        env_id="words",
+        train_dataset=Dataset.from_dict({"task_id": [WORDS[i % 4] for i in range(8)]}),
+        eval_dataset=Dataset.from_dict({"task_id": WORDS}),
+        processing_class=word_tokenizer(),
+    )
+
+
+def run_to_the_end(model: str, folder: Path, **options: Any) -> None:
+    """Train, from the newest complete checkpoint if there is one, and save the model: what the command does."""
+    trainer = build(model, folder, **options)
+    trainer.train(resume_from_checkpoint="latest" if newest(folder)[0] else None)
+    trainer.export()
+    trainer.player.close()
+
+
+def what_remains(folder: Path) -> dict[str, Any]:
+    """Return everything of a run folder that must not depend on interruptions.
+
+    Line by line all of the line files but what the clock says; byte by byte model, optimiser and teacher.
+    """
+    found: dict[str, Any] = {}
+    for path in sorted(folder.glob("*.jsonl")):
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        kept = [{name: value for name, value in line.items() if not is_timing(name)} for line in lines]
+        found[path.name] = "\n".join(json.dumps(line) for line in kept)
+        if path.name != "metrics.jsonl":
+            found[f"{path.name}, raw"] = path.read_bytes()
+    last = max(folder.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+    wanted = ("model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth", "seed_state/teacher.safetensors")
+    for path in [folder / "model.safetensors", *(last / name for name in wanted)]:
+        found[str(path.relative_to(folder))] = path.read_bytes() if path.exists() else None
+    found["checkpoints"] = sorted(path.name for path in folder.glob("checkpoint-*"))
+    return found
+
+
+@contextmanager
+def telling(tell: Callable[[str], None]) -> Iterator[None]:
+    """Call back with the name of every phase that begins. For a child that ends soon: nothing is put back."""
+    timed, saved, exported = Clock.__call__, KeptTrainer._save_checkpoint, KeptTrainer.save_model
+
+    def clock(self: Clock, name: str) -> Any:
+        tell(name)
+        return timed(self, name)
+
+    def save(self: Any, *args: Any) -> None:
+        tell("saving")
+        saved(self, *args)
+        tell("saved")
+
+    def export(self: Any, *args: Any, **kwargs: Any) -> None:
+        tell("saving")
+        exported(self, *args, **kwargs)
+
+    class Updates(TrainerCallback):
+        def on_pre_optimizer_step(self, *args: Any, **kwargs: Any) -> None:
+            tell("update")
+
+    begun = SEEDTrainer.__init__
+
+    def begin(self: Any, *args: Any, **kwargs: Any) -> None:
+        begun(self, *args, callbacks=[Updates()], **kwargs)
+
+    Clock.__call__, KeptTrainer._save_checkpoint = clock, save  # type: ignore[method-assign]
+    KeptTrainer.save_model, SEEDTrainer.__init__ = export, begin  # type: ignore[method-assign]
+    yield
+
+
+@dataclass
+class Tally:
+    """What the kills did: how many, in which phase, and how many runs were finished."""
+
+    kills: int = 0
+    runs: int = 0
+    phases: Counter[str] = field(default_factory=Counter)
+
+
+def fork(work: Callable[[Callable[[str], None]], None]) -> tuple[int, int]:
+    """Run something in a child that tells phases; return its process id and the reading end of the pipe."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(write)
+        return child, read
+    code = 1
+    try:
+        os.close(read)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        disable_progress_bar()
+        with telling(lambda name: void(os.write(write, f"{name}\n".encode()))):
+            work(lambda name: None)
+        code = 0
+    except KeyboardInterrupt:
+        code = 130
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def void(_: object) -> None:
+    """Return nothing."""
+
+
+def listen(read: int, wait: float) -> list[str] | None:
+    """Return the phases told since the last call, after waiting a while; None when the child has closed the pipe."""
+    if not select.select([read], [], [], wait)[0]:
+        return []
+    told = os.read(read, 65536)
+    return told.decode().split() if told else None
+
+
+def kill_once(
+    work: Callable[[], None], phase: str, occurrence: int, delay: float, sign: int = signal.SIGKILL
+) -> tuple[str, int]:
+    """Run something and kill it a moment after a phase has begun for the n-th time.
+
+    Returns:
+        The phase it was in when it died, or "" if it ended before; and the status of the child.
+    """
+    child, read = fork(lambda tell: work())
+    last, seen, sent = "start", 0, False
+    while (told := listen(read, 120.0)) is not None:
+        for name in told:
+            last, seen = name, seen + (name == phase)
+        if seen >= occurrence and not sent:
+            time.sleep(delay)
+            os.kill(child, sign)
+            sent = True
+    os.close(read)
+    _, status = os.waitpid(child, 0)
+    return (last if sent and (os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 130) else ""), status
+
+
+def kill_until_done(
+    model: str,
+    folder: Path,
+    whole: dict[str, Any],
+    options: dict[str, Any],
+    draw: random.Random,
+    tally: Tally,
+    limit: int,
+) -> None:
+    """Kill one run again and again until it is done or the limit is reached; then let it end and compare."""
+    work: Callable[[], None] = lambda: run_to_the_end(model, folder, **options)
+    while tally.kills < limit:
+        phase = PHASES[tally.kills % len(PHASES)]
+        died, status = kill_once(work, phase, draw.randint(1, 3), draw.choice([0.0, 0.0, 0.002, 0.01]))
+        if died:
+            tally.kills += 1
+            tally.phases[died] += 1
+        elif status:
+            raise AssertionError(f"a resumed run failed with status {status}")
+        else:
+            break
+    died, status = kill_once(work, "never", 1, 0.0)
+    assert status == 0, f"the last resumption failed with status {status}"
+    tally.runs += 1
+    found = what_remains(folder)
+    different = [name for name in whole if found.get(name) != whole[name]]
+    assert not different and set(found) == set(whole), f"after {tally.kills} kills these differ: {different}"
+
+
+def untouched(model: str, folder: Path, options: dict[str, Any]) -> dict[str, Any]:
+    """Return what remains of a run that nobody kills."""
+    _, status = kill_once(lambda: run_to_the_end(model, folder, **options), "never", 1, 0.0)
+    assert status == 0, f"the run failed with status {status}"
+    return what_remains(folder)
+
+
+def kill_many(model: str, place: Path, kills: int, seed: int, cases: list[str], note: Callable[[str], None]) -> Tally:
+    """Kill runs of several cases in turn, until there were so many kills.
+
+    Raises:
+        AssertionError: If a run ends with something else than one that nobody killed.
+    """
+    draw, tally = random.Random(seed), Tally()
+    for number, name in enumerate(cases, start=1):
+        whole = untouched(model, place / name, CASES[name])
+        while tally.kills < kills * number // len(cases):
+            limit = kills * number // len(cases)
+            kill_until_done(model, place / f"{name}-{tally.runs}", whole, CASES[name], draw, tally, limit)
+            note(f"{name}: {tally.kills} kills, {tally.runs} runs finished, all equal")
+    return tally
+
+
+def save_model(folder: Path) -> str:
+    """Save the model that the runs start from."""
+    model = small_model()
+    teach_model(model)
+    model.save_pretrained(folder)
+    word_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+def main() -> None:
+    """Kill as often as the first argument says, with the seed of the second."""
+    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    with tempfile.TemporaryDirectory() as place:
+        model = save_model(Path(place) / "model")
+        tally = kill_many(model, Path(place), kills, seed, list(CASES), lambda text: print(text, flush=True))
+    print(f"{tally.kills} kills, {tally.runs} runs, phases: {dict(tally.phases)}")
+
+
+if __name__ == "__main__":
+    main()
