@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from seed_envs.chat import Message, defuse
+from seed_envs.chat import Message
+from seed_envs.markers import defuse
 from seed_envs.redaction import conceal, redact
 from seed_envs.trajectory import EpisodeError, Step, StopReason, Trajectory
 

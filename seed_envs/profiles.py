@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from string import Formatter
 from typing import Any, Literal, NamedTuple
 
-from seed_envs.chat import defuse
 from seed_envs.errors import UnknownProfile, close_matches
+from seed_envs.markers import defuse
 from seed_envs.registration import find_row, load_attribute
 
 

@@ -17,9 +17,10 @@ from typing import Any, Protocol
 from seed_envs.chat import Message, build_messages
 from seed_envs.errors import PolicyError
 from seed_envs.profiles import Profile, TurnContext
+from seed_envs.slots import SlotResult, describe
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import EpisodeError, Step, StopReason, Trajectory
-from seed_envs.vector import EnvPool, SlotResult, describe
+from seed_envs.vector import EnvPool
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from seed_envs.redaction import guard_process
+from seed_envs.slots import MakeEnv, WorkerFailed, describe, serve
 from seed_envs.trajectory import EpisodeError
-from seed_envs.vector import MakeEnv, WorkerFailed, describe, serve
 
 
 class WorkerDied(RuntimeError):

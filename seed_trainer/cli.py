@@ -8,6 +8,8 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+from seed_trainer.errors import UserError
+
 COMMANDS: dict[str, tuple[str, str]] = {
     "data": ("seed_trainer.commands.data", "play episodes and write hindsight skills about them (stage 1 data)"),
     "sft": ("seed_trainer.commands.sft", "train the policy to act and to analyse (stage 1)"),
@@ -23,9 +25,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "quickstart": ("seed_trainer.quickstart.cli", "both stages on the embedded problem, in minutes on a CPU"),
 }
 """Every command: the module whose ``main(argv)`` runs it, and its help line."""
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
 
 
 def usage() -> str:
@@ -60,13 +59,14 @@ def _run(arguments: list[str]) -> int:
 
         print(f"seed-train {__version__}")
         return 0
+    from seed_envs.command_line import INTERRUPTED, REFUSED, reader_gone
+    from seed_envs.errors import close_matches
+
     name, rest = arguments[0], arguments[1:]
     if name not in COMMANDS:
-        from seed_envs.errors import close_matches
-
         hint = f"{close_matches(name, COMMANDS)} See: seed-train --help"
         print(f"seed-train: unknown command {name!r}, expected one of {', '.join(COMMANDS)}.{hint}", file=sys.stderr)
-        return 2
+        return REFUSED
     # Transformers 5.24 renamed these fields and methods; TRL 1.16 still uses the old names for its own defaults, so the
     # warnings tell a user nothing that a configuration could change.
     warnings.filterwarnings("ignore", r"`(is_)?gradient_checkpointing\w*` is deprecated", FutureWarning)
@@ -76,13 +76,11 @@ def _run(arguments: list[str]) -> int:
         return code
     except UserError as error:
         print(f"seed-train {name}: {error}", file=sys.stderr)
-        return 2
+        return REFUSED
     except KeyboardInterrupt:
         print(f"\nseed-train {name}: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        from seed_envs.command_line import reader_gone
-
         return reader_gone()
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] == "seed_trainer":
@@ -91,11 +89,7 @@ def _run(arguments: list[str]) -> int:
             f"seed-train {name}: package {error.name!r} is missing; run: pip install 'seed-envs[train]'",
             file=sys.stderr,
         )
-        return 2
-
-
-class UserError(ValueError):
-    """Bad input: the message says what came, what was expected and what to run."""
+        return REFUSED
 
 
 def _exists(module: str) -> bool:

@@ -19,10 +19,10 @@ from typing import Any
 import gymnasium as gym
 
 import seed_envs
-from seed_envs.alfworld.cache import build_cache
+from seed_envs.alfworld.cache import build_cache, open_library
 from seed_envs.alfworld.engine import Engine
 from seed_envs.alfworld.game import Game
-from seed_envs.alfworld.library import Library, open_library, open_source
+from seed_envs.alfworld.library import Library, open_source
 from seed_envs.alfworld.oracle import Planner
 from seed_envs.alfworld.textworld_child import Player
 from seed_envs.data import data_dir

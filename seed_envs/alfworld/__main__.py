@@ -14,8 +14,9 @@ from itertools import islice
 from pathlib import Path
 
 from seed_envs.alfworld import cache, demos, download, receipt
+from seed_envs.alfworld.cache import open_library
 from seed_envs.alfworld.generator import scene_builder
-from seed_envs.alfworld.library import OFFICIAL_SPLITS, open_library, open_source
+from seed_envs.alfworld.library import OFFICIAL_SPLITS, open_source
 from seed_envs.alfworld.pddl import read_problem
 from seed_envs.alfworld.tasks import DATA_VARIABLE, DOWNLOAD_COMMAND, ORIGINAL_FOLDER, SPLITS, TaskSource
 from seed_envs.command_line import Parser, run

@@ -20,8 +20,6 @@ from seed_envs.alfworld.memory import Memory, kind_of, read_goal_line
 from seed_envs.trajectory import Trajectory
 
 MAX_TERSE_WORDS: Final = 26
-TERSE_TEXTS: Final = ("go to, take, clean it with, move it to, use at.", "not in. search. search each place then take.")
-"""Texts that hold every word of a terse skill beside the names of things."""
 
 
 @dataclass

@@ -16,7 +16,7 @@ import os
 import tempfile
 import zlib
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -116,6 +116,25 @@ def find_cache(folder: Path) -> CacheLibrary | None:
         return None
     path = cache_path(folder)
     return CacheLibrary(path) if path.is_file() else None
+
+
+@lru_cache(maxsize=8)
+def open_library(folder: Path) -> Library:
+    """Open the games of a folder; the result is shared by all environments of the process.
+
+    Args:
+        folder: a folder with the compact pack, a compiled cache, or a tree of game files.
+
+    Returns:
+        The library, from the compiled cache when one was built for these files.
+
+    Raises:
+        DataMissing: when the folder holds no games.
+    """
+    compiled = find_cache(folder)
+    if compiled is not None:
+        return compiled
+    return open_source(folder)
 
 
 def build_cache(folder: Path, progress: Callable[[int, int], None] | None = None) -> Path:

@@ -13,7 +13,6 @@ import lzma
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -251,27 +250,6 @@ def walk_tree(folder: Path) -> Iterator[tuple[str, Path]]:
                 continue
             for path in sorted((root / split).glob(f"*/*/{GAME_FILE}")):
                 yield f"{split}/{path.parent.parent.name}/{path.parent.name}", path
-
-
-@lru_cache(maxsize=8)
-def open_library(folder: Path) -> Library:
-    """Open the games of a folder; the result is shared by all environments of the process.
-
-    Args:
-        folder: a folder with the compact pack, a compiled cache, or a tree of game files.
-
-    Returns:
-        The library, from the compiled cache when one was built for these files (see ``seed_envs.alfworld.cache``).
-
-    Raises:
-        DataMissing: when the folder holds no games.
-    """
-    from seed_envs.alfworld.cache import find_cache
-
-    compiled = find_cache(folder)
-    if compiled is not None:
-        return compiled
-    return open_source(folder)
 
 
 def pack_paths(folder: Path) -> list[Path]:

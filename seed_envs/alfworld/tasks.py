@@ -18,11 +18,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from seed_envs.alfworld.cache import open_library
 from seed_envs.alfworld.game import Game
 from seed_envs.alfworld.gamefile import with_sentence
 from seed_envs.alfworld.generator import compact, rooms
 from seed_envs.alfworld.goals import KIND_OF_TYPE
-from seed_envs.alfworld.library import GAME_FILE, OFFICIAL_SPLITS, Library, open_library
+from seed_envs.alfworld.library import GAME_FILE, OFFICIAL_SPLITS, Library
 from seed_envs.alfworld.pddl import Problem, write_problem
 from seed_envs.data import data_dir as find_data
 from seed_envs.data import named_folder

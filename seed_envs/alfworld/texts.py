@@ -31,6 +31,8 @@ HELP: Final = """Available commands:
   cool (object) with (receptacle):  cool an object using a receptacle
   slice (object) with (object):     slice an object using a sharp object
 """
+TERSE_TEXTS: Final = ("go to, take, clean it with, move it to, use at.", "not in. search. search each place then take.")
+"""Texts that hold every word of a terse skill beside the names of things."""
 
 
 def listing(items: Sequence[str]) -> str:

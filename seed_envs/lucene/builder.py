@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from seed_envs.errors import DataInvalid
 from seed_envs.lucene.analyzer import ANALYZER_ID, analyze
-from seed_envs.lucene.index import FORMAT, impacts_of
-from seed_envs.lucene.scoring import encode_lengths
+from seed_envs.lucene.layout import FORMAT
+from seed_envs.lucene.scoring import encode_lengths, impacts_of
 from seed_envs.lucene.storage import Arrays, pack_strings
 
 TIES = ("insertion", "id")

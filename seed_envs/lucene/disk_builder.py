@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from seed_envs.errors import DataInvalid
 from seed_envs.lucene.builder import IndexBuilder, describe, shrink, tie_order
-from seed_envs.lucene.index import BM25Index, impacts_of
-from seed_envs.lucene.scoring import encode_lengths
+from seed_envs.lucene.index import BM25Index
+from seed_envs.lucene.scoring import encode_lengths, impacts_of
 from seed_envs.lucene.storage import (
     MANIFEST,
     Arrays,

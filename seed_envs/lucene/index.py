@@ -11,18 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from seed_envs.errors import DataInvalid
 from seed_envs.lucene.analyzer import ANALYZER_ID, analyze
+from seed_envs.lucene.builder import IndexBuilder
 from seed_envs.lucene.kernels import Postings, Queries, choose_kernel
-from seed_envs.lucene.layout import check_layout, check_postings
+from seed_envs.lucene.layout import FORMAT, check_layout, check_postings
 from seed_envs.lucene.scoring import inverse_document_frequencies, inverse_norms
 from seed_envs.lucene.storage import Arrays, map_arrays, read_manifest, write_arrays
 from seed_envs.lucene.vocabulary import Vocabulary
-
-FORMAT = "seed-bm25/1"
-
 
 PositionHit = tuple[int, float]
 """One hit: insertion position of the passage and its raw float32 score."""
@@ -84,8 +81,6 @@ class BM25Index:
         >>> [doc for doc, _ in index.search("mug", 5)]
         ['a']
         """
-        from seed_envs.lucene.builder import IndexBuilder
-
         builder = IndexBuilder(k1=k1, b=b, ties=ties)
         for doc_id, text in docs:
             builder.add(doc_id, text)
@@ -199,19 +194,3 @@ class BM25Index:
         if len(self._numbers) < 1 << 18:
             self._numbers[term] = number
         return number
-
-
-def impacts_of(
-    documents: NDArray[np.int32],
-    frequencies: NDArray[Any],
-    posting_offsets: NDArray[np.int64],
-    length_codes: NDArray[np.uint8],
-    meta: Mapping[str, Any],
-) -> NDArray[np.float32]:
-    """The float32 score of every posting for a term that occurs once in the query, shape (postings,)."""
-    norms = inverse_norms(meta["average_length"], meta["k1"], meta["b"])
-    lengths = np.diff(posting_offsets)
-    weights = np.repeat(inverse_document_frequencies(lengths, meta["n_with_tokens"]), lengths)
-    saturation = frequencies.astype(np.float32) * norms[length_codes[documents]]
-    scores = weights - weights / (np.float32(1.0) + saturation)
-    return scores.astype(np.float32, copy=False)

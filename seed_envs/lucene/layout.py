@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from seed_envs.errors import DataInvalid
 
+FORMAT = "seed-bm25/1"
+"""Written into the manifest; an index of another format is built again."""
+
 _KINDS = {
     "documents": "int32",
     "frequencies": "unsigned",

@@ -6,6 +6,7 @@ This module scores nothing by itself: it makes the tables that the kernels read.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -93,3 +94,19 @@ def printed_scores(scores: list[float]) -> list[float]:
         previous = rounded
         printed.append(float(np.float32(rounded - repeats * 1e-6)))
     return printed
+
+
+def impacts_of(
+    documents: NDArray[np.int32],
+    frequencies: NDArray[Any],
+    posting_offsets: NDArray[np.int64],
+    length_codes: NDArray[np.uint8],
+    meta: Mapping[str, Any],
+) -> NDArray[np.float32]:
+    """The float32 score of every posting for a term that occurs once in the query, shape (postings,)."""
+    norms = inverse_norms(meta["average_length"], meta["k1"], meta["b"])
+    lengths = np.diff(posting_offsets)
+    weights = np.repeat(inverse_document_frequencies(lengths, meta["n_with_tokens"]), lengths)
+    saturation = frequencies.astype(np.float32) * norms[length_codes[documents]]
+    scores = weights - weights / (np.float32(1.0) + saturation)
+    return scores.astype(np.float32, copy=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from seed_envs.chat import defuse
+from seed_envs.markers import defuse
 from seed_envs.profiles import ActionFormat, Profile, PromptTemplate, TurnContext
 
 _SEARCH_R1_RULES = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 from seed_trainer.settings.arguments import SEEDScriptArguments
 from seed_trainer.settings.options import option
 from seed_trainer.settings.resolve import resolve

@@ -11,7 +11,7 @@ from typing import Any
 
 from seed_envs.errors import DependencyMissing
 from seed_envs.redaction import redact
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 from seed_trainer.settings.arguments import EnvArguments
 from seed_trainer.settings.options import option
 from seed_trainer.settings.presets import DATA_RECIPES

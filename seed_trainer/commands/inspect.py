@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 from seed_trainer.settings.arguments import EnvArguments, SEEDScriptArguments
 from seed_trainer.settings.options import option
 from seed_trainer.settings.resolve import resolve

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from seed_envs.redaction import redact
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 from seed_trainer.keeping.start import starting_point
 from seed_trainer.settings.arguments import SEEDScriptArguments
 from seed_trainer.settings.options import SEEDOptions

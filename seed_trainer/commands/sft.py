@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 from seed_trainer.settings.options import option
 from seed_trainer.settings.presets import SFT_RECIPES
 from seed_trainer.settings.resolve import resolve

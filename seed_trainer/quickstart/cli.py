@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from seed_envs.command_line import Parser
+from seed_envs.command_line import INTERRUPTED, Parser
 from seed_envs.errors import DependencyMissing, require
-from seed_trainer.cli import INTERRUPTED, UserError
+from seed_trainer.errors import UserError
 from seed_trainer.quickstart.results import Panel, read_panels, results_table, verdict
 from seed_trainer.quickstart.stages import METHODS, POLICIES, Plan, play, say, stage_1, stage_2, steps_per_round
 from seed_trainer.quickstart.transcripts import agreement, read_attempts, show, telling_pair

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 from seed_trainer.quickstart.board import Board, Row
 
 LOG_FILE = "log.txt"

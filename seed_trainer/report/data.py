@@ -13,7 +13,7 @@ from statistics import stdev
 from typing import Any
 
 from seed_envs.redaction import redact
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 from seed_trainer.watching.linelog import read_records
 
 SHOWN_EPISODES = 8

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 from seed_trainer.settings.options import option
 
 

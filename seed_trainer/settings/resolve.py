@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from seed_envs.errors import close_matches
 from seed_envs.redaction import learn
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 from seed_trainer.settings.options import source_of
 from seed_trainer.settings.presets import METHODS, RECIPES, lookup
 

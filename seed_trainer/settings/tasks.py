@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from seed_envs.base import SeedEnv
 from seed_envs.errors import SeedEnvsError, UnboundedSplit
 from seed_envs.tasks import Manifest
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seed_envs.chat import Message, defuse
+from seed_envs.chat import Message
+from seed_envs.markers import defuse
 from seed_envs.trajectory import Trajectory
 from seed_trainer.acting.encoding import ChatEncoder, TokenIds, images_of
 from seed_trainer.acting.generation import Decoding, Sampler

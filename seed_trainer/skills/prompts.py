@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal
 
-from seed_envs.chat import defuse
 from seed_envs.errors import close_matches
+from seed_envs.markers import defuse
 from seed_envs.trajectory import Step, Trajectory
 from seed_trainer.skills.parsing import SKILL_FIELD, HindsightSkill, parse_json_skill, parse_plain_skill
 

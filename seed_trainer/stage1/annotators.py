@@ -22,7 +22,7 @@ from seed_envs.errors import EndpointError, EndpointRefused
 from seed_envs.redaction import conceal
 from seed_envs.registration import find_row, load_attribute
 from seed_envs.trajectory import Trajectory
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 from seed_trainer.skills.parsing import REASONS, HindsightSkill
 from seed_trainer.skills.prompts import ANALYZERS, Analyzer, document_messages, outcome_of
 from seed_trainer.watching.linelog import end_torn_line, read_records

@@ -20,7 +20,7 @@ from seed_envs.rollout import Policy, Reply, Request
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import EpisodeError, Trajectory
 from seed_trainer.acting.play import EpisodePlayer
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 from seed_trainer.watching.linelog import end_torn_line, read_records
 
 TRAJECTORIES_FILE = "trajectories.jsonl"

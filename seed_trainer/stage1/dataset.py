@@ -9,7 +9,7 @@ from typing import Any
 
 from seed_envs.redaction import conceal
 from seed_envs.trajectory import Trajectory
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 from seed_trainer.skills.analyzer import analysis_messages
 from seed_trainer.skills.library import SkillLibrary
 from seed_trainer.skills.prompts import Analyzer, outcome_of, training_answer

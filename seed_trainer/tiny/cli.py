@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seed_envs.command_line import Parser
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 from seed_trainer.tiny.recipe import Recipe
 
 _FIELDS = ("seed", "width", "layers", "heads")

@@ -18,11 +18,12 @@ from alfworld_quirk_room import SESSIONS, quirk_problem
 
 from seed_envs.alfworld import cache
 from seed_envs.alfworld.__main__ import main
+from seed_envs.alfworld.cache import open_library
 from seed_envs.alfworld.engine import Engine
 from seed_envs.alfworld.gamefile import read_game_file
 from seed_envs.alfworld.generator import compact, rooms
 from seed_envs.alfworld.goals import TASK_TYPES, Goal
-from seed_envs.alfworld.library import PACK_NAME, PackLibrary, TreeLibrary, open_library
+from seed_envs.alfworld.library import PACK_NAME, PackLibrary, TreeLibrary
 from seed_envs.alfworld.pddl import MAX_PROBLEM_CHARS, read_problem, write_goal, write_problem
 from seed_envs.alfworld.tasks import TaskSource, manifest
 from seed_envs.errors import DataInvalid, DataMissing, UnknownTask

@@ -17,7 +17,7 @@ from alfworld_files import document
 
 from seed_envs.alfworld import cache, download
 from seed_envs.alfworld.__main__ import main
-from seed_envs.alfworld.library import open_library
+from seed_envs.alfworld.cache import open_library
 from seed_envs.errors import DataInvalid, DataMissing
 
 

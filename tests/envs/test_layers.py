@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from configparser import ConfigParser
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -41,15 +42,63 @@ def test_nobody_imports_upwards(repo, package):
     assert not offenders
 
 
-def test_environments_do_not_import_each_other(repo):
-    families = {"alfworld", "webshop", "search_qa", "vision"}
+FAMILIES = ("alfworld", "webshop", "search_qa", "vision")
+ROOMS = (
+    *("errors", "tables"),  # plain helpers of all
+    *("settings", "acting", "skills", "learning", "watching"),  # the wings
+    *("report", "stage1", "tiny", "steps", "trainer"),
+    *("commands", "quickstart", "cli"),
+)
+"""The rooms of ``seed_trainer`` from the ground up: each may import itself and those before it."""
+
+
+@pytest.fixture(scope="module")
+def graph(repo):
+    """What each module of the packages imports of them, at the top of the file or inside a function."""
+    paths = [path.relative_to(repo) for package in PACKAGES for path in sorted((repo / package).rglob("*.py"))]
+    names = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
+    return {name: ours(repo / path, name, path.name == "__init__.py", names) for name, path in names.items()}
+
+
+def ours(path, name, is_package, names):
+    home = name.split(".") if is_package else name.split(".")[:-1]
+    found = imports(path)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            above = home[: len(home) + 1 - node.level] if node.level else []
+            source = ".".join([*above, *filter(None, [node.module])])
+            # `from package import module` depends on the module; on the package only for its own names.
+            found.discard(source)
+            found |= {inner if (inner := f"{source}.{item.name}") in names else source for item in node.names}
+    return found & set(names) - {name}
+
+
+def test_no_module_imports_itself_by_way_of_others(graph):
+    tuple(TopologicalSorter(graph).static_order())  # raises CycleError with the circle
+
+
+def test_the_trainer_is_built_from_the_ground_up(graph):
     offenders = []
-    for family in families:
-        for path in sorted((repo / "seed_envs" / family).rglob("*.py")):
-            for name in imports(path):
-                parts = name.split(".")
-                if parts[0] == "seed_envs" and len(parts) > 1 and parts[1] in families - {family}:
-                    offenders.append(f"{path.relative_to(repo)}: {name}")
+    for name, imported in graph.items():
+        package, _, rest = name.partition(".")
+        if package != "seed_trainer" or not rest or name.endswith("__main__"):  # entry points stand on top of all
+            continue
+        room = ROOMS.index(rest.split(".")[0])  # a room that is not found here needs its place above
+        below = {f"seed_trainer.{other}" for other in ROOMS[: room + 1]}
+        upwards = {other for other in imported if other.split(".")[0] == package} - {package}
+        offenders += [f"{name}: {other}" for other in upwards if ".".join(other.split(".")[:2]) not in below]
+    assert not offenders
+
+
+def test_environments_know_neither_each_other_nor_are_known_below(graph):
+    """What is common reaches a family by its row in the registration table, as text."""
+    offenders = []
+    for name, imported in graph.items():
+        if not name.startswith("seed_envs."):
+            continue
+        own = name.split(".")[1]
+        strangers = {f"seed_envs.{family}" for family in FAMILIES if family != own}
+        offenders += [f"{name}: {other}" for other in imported if ".".join(other.split(".")[:2]) in strangers]
     assert not offenders
 
 

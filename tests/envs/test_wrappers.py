@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seed_envs
-from seed_envs.chat import build_messages, defuse, user_message
+from seed_envs.chat import build_messages, user_message
 from seed_envs.errors import EpisodeEnded, UnknownEnvironment, UnknownOption, UnknownProfile
+from seed_envs.markers import defuse
 from seed_envs.profiles import ActionFormat, Profile, PromptTemplate, TurnContext
 from seed_envs.registration import ENVIRONMENTS
 from seed_envs.wrappers import HistoryWindow, InvalidActionPenalty, ParseAction, Prompt, RewardScale

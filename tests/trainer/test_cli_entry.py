@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from seed_envs.command_line import INTERRUPTED
 from seed_trainer import cli
 
 
@@ -35,7 +36,7 @@ def test_an_interruption_is_one_line(
     def interrupted(argv: Sequence[str]) -> int:
         raise KeyboardInterrupt
 
-    assert command(interrupted) == cli.INTERRUPTED == 130
+    assert command(interrupted) == INTERRUPTED == 130
     assert capsys.readouterr().err == "\nseed-train doctor: interrupted\n"
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from trl import ModelConfig
 
-from seed_trainer.cli import UserError, main
+from seed_trainer.cli import main
 from seed_trainer.commands.data import DataArguments
 from seed_trainer.commands.sft import SFTArguments
+from seed_trainer.errors import UserError
 from seed_trainer.settings import schedules
 from seed_trainer.settings.arguments import SEEDScriptArguments
 from seed_trainer.settings.config import SEEDConfig

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from seed_trainer.cli import INTERRUPTED, UserError, main
+from seed_envs.command_line import INTERRUPTED
+from seed_trainer.cli import main
+from seed_trainer.errors import UserError
 from seed_trainer.quickstart import stages
 from seed_trainer.quickstart.cli import MARKER, PACKAGES, prepare
 

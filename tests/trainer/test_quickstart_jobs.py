@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 from seed_trainer.quickstart import board, jobs
 from seed_trainer.quickstart.board import Board, Row
 from seed_trainer.quickstart.jobs import Job, run_jobs

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from seed_trainer.cli import UserError, main
+from seed_trainer.cli import main
+from seed_trainer.errors import UserError
 from seed_trainer.report.data import group_runs, interval, mean, read_run, spread
 from seed_trainer.report.page import colour, render
 from seed_trainer.report.svg import ticks

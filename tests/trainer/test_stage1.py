@@ -19,7 +19,7 @@ from seed_envs.rollout import Reply, Request
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import Step, StopReason, Trajectory
 from seed_trainer.acting.play import EpisodePlayer
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 from seed_trainer.skills.prompts import ANALYZERS
 from seed_trainer.stage1 import annotators, collect, dataset
 from seed_trainer.stage1.sft import split_by_length

@@ -222,8 +222,6 @@ def vocabulary(extra: Iterable[str] = ()) -> list[str]:
     Returns:
         Sorted words without repeats.
     """
-    from seed_envs.alfworld.annotator import TERSE_TEXTS
-
     names = [f"{name} {number}" for name in (*RECEPTACLES, *USUAL, "desklamp") for number in (1, 2)]
     sentences = [SENTENCE_PREFIX + variants[0].format(o="", t="") + "." for variants in SENTENCES.values()]
     told = [
@@ -239,5 +237,5 @@ def vocabulary(extra: Iterable[str] = ()) -> list[str]:
         "This is a normal hot cold cool clean and. This is on. This is off. There's nothing special about.",
     ]
     commands = "look inventory help go to open close examine take from move to use clean heat cool with"
-    everything = [*names, *sentences, *told, commands, *TERSE_TEXTS, *extra]
+    everything = [*names, *sentences, *told, commands, *texts.TERSE_TEXTS, *extra]
     return sorted({word for text in everything for word in words(text)})
