@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from seed_envs.alfworld.game import Game, State
 from seed_envs.alfworld.goals import Goal
-from seed_envs.alfworld.library import Indexed, open_source, pack_paths, walk_tree
+from seed_envs.alfworld.library import Indexed, Library, open_source, pack_paths, walk_tree
 from seed_envs.data import cache_root
 from seed_envs.errors import DataInvalid
 

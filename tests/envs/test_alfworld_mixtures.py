@@ -16,9 +16,10 @@ from alfworld_files import document, make_pack, put_game, wins
 
 from seed_envs.alfworld import cache, receipt
 from seed_envs.alfworld.__main__ import main
+from seed_envs.alfworld.cache import open_library
 from seed_envs.alfworld.engine import Engine
 from seed_envs.alfworld.env import ALFWorldEnv
-from seed_envs.alfworld.library import PACK_NAME, PackLibrary, open_library, open_source
+from seed_envs.alfworld.library import PACK_NAME, PackLibrary, open_source
 from seed_envs.alfworld.tasks import OFFICIAL_SPLITS, TaskSource, generated_game, manifest, plain_id
 from seed_envs.errors import DataInvalid, DataMissing, UnknownTask
 
@@ -198,7 +199,7 @@ def test_a_pack_without_walkthroughs_is_played_and_exported(tmp_path: Path, data
 
 
 def test_the_original_engine_plays_a_pack_without_walkthroughs(tmp_path: Path, data_dir: Path) -> None:
-    pytest.importorskip("textworld", reason="the original engine: pip install 'seed-envs[alfworld]'")
+    pytest.importorskip("textworld", reason="TextWorld: the original engine is not installed")
     folder = tmp_path / "data"
     make_pack(folder, 1, walkthrough=None)
     for name in ("alfred_domain.pddl", "grammar_template.twl2"):

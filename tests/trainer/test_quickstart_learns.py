@@ -20,4 +20,5 @@ def test_five_rounds_raise_success_on_unseen_goals(tmp_path: Path, method: str) 
     assert main(command) == 0
     (first, before), (last, after) = read_panels(tmp_path / method)
     assert (first, last) == (0, 20) and before.played == after.played == 60
+    assert before.success is not None and after.success is not None
     assert before.success < 0.2 and after.success > before.success + 0.15, (before, after)
