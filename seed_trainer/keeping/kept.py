@@ -28,7 +28,7 @@ from transformers import Trainer
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, TrainOutput
 
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 from seed_trainer.keeping.folder import STAGING, last_saved, publish, publish_files, rotate, set_aside
 from seed_trainer.keeping.manifest import MANIFEST, fault, write_manifest
 from seed_trainer.keeping.order import set_epoch

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 from seed_trainer.keeping.folder import newest
 from seed_trainer.keeping.identity import differences
 from seed_trainer.keeping.manifest import NO_MANIFEST, fault, read_manifest

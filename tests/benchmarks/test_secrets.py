@@ -49,7 +49,7 @@ def test_the_password_of_a_retriever(capsys, tmp_path, workers):
 
 
 def test_the_key_and_password_of_an_endpoint(capsys, tmp_path, monkeypatch):
-    pytest.importorskip("httpx", reason="the endpoint agent needs httpx (extra: bench)")
+    pytest.importorskip("httpx", reason="packages: the endpoint agent needs httpx")
     monkeypatch.setenv("ANY_NAME", CANARY)
     suite, out = tmp_path / "suite.json", tmp_path / "out" / "run"
     suite.write_text(json.dumps(suite_record()))
