@@ -1,4 +1,4 @@
-"""Commands of Search QA: `serve`, `index`, `coverage` and `manifests`."""
+"""Commands of Search QA: `import`, `index`, `serve`, `coverage` and `manifests`."""
 
 from __future__ import annotations
 
@@ -84,6 +84,14 @@ def _index(args: argparse.Namespace) -> int:
     return 0
 
 
+def _import(args: argparse.Namespace) -> int:
+    from seed_envs.search_qa.importing.collect import import_files
+
+    for line in import_files(args.files, args.output, args.renumber).lines():
+        print(line)
+    return 0
+
+
 def _coverage(args: argparse.Namespace) -> int:
     from seed_envs.search_qa.coverage import answer_coverage
     from seed_envs.search_qa.question_files import read_questions
@@ -122,6 +130,11 @@ def _parser() -> Parser:
     _add_engine(index)
     index.add_argument("--progress", action="store_true", help="show a progress bar")
     index.set_defaults(run=_index)
+    importer = commands.add_parser("import", help="read published questions and passages in any known form")
+    importer.add_argument("files", nargs="+", metavar="FILE", help="files, or folders of files")
+    importer.add_argument("--output", required=True, help="folder for passages.jsonl, questions.jsonl, receipt.json")
+    importer.add_argument("--renumber", action="store_true", help="give passages new ids, for files whose ids collide")
+    importer.set_defaults(run=_import)
     coverage = commands.add_parser("coverage", help="how many questions have an answer string in the top passages")
     _add_engine(coverage)
     coverage.add_argument("--questions", nargs="+", required=True, help="question files")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from seed_envs.errors import DataMissing, UnknownOption, close_matches
 from seed_envs.search_qa.corpus import Corpus, JsonlCorpus
+from seed_envs.search_qa.hashing import file_version
 from seed_envs.search_qa.knowledge.library import open_library
 from seed_envs.search_qa.knowledge.world import SIZES
 
@@ -26,11 +27,16 @@ class Collection:
 
     def open(self) -> Corpus:
         """The passages, shared within the process."""
-        return open_library(self.name, self.seed).corpus if self.generated else _open_file(self.name)
+        return (
+            open_library(self.name, self.seed).corpus
+            if self.generated
+            else _open_file(self.name, file_version(Path(self.name)))
+        )
 
 
 @lru_cache(maxsize=8)
-def _open_file(path: str) -> JsonlCorpus:
+def _open_file(path: str, version: str) -> JsonlCorpus:
+    """One corpus per version of a file, so that a changed file is opened again."""
     return JsonlCorpus(path)
 
 

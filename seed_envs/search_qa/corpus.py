@@ -20,14 +20,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from seed_envs.data import cache_root
-from seed_envs.errors import DataInvalid, DataMissing
-from seed_envs.search_qa.retrievers.base import Hit, fingerprint_of, make_hit
+from seed_envs.errors import DataInvalid, DataMissing, DependencyMissing
+from seed_envs.search_qa.hashing import cache_file, file_sha256, file_version
+from seed_envs.search_qa.retrievers.base import Hit, make_hit, titled_hit
 from seed_envs.search_qa.whole_files import whole_file
 
 MAX_UNPACKED = 64 << 30
 """Largest collection that is unpacked from a .gz file, in bytes."""
 _BLOCK = 64 << 20
+_WANTED = 'an object with "id" and "contents" (or "title" and "text")'
 
 
 class Corpus(Protocol):
@@ -87,15 +88,20 @@ class JsonlCorpus:
 
     Raises:
         DataMissing: No such file.
+        DataInvalid: It is empty.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if not self.path.is_file():
             raise DataMissing(f"passages: expected a .jsonl or .jsonl.gz file at {str(path)!r}, found none")
+        self.given = self.path
         if self.path.suffix == ".gz":
             self.path = _unpack(self.path)
+        self._version = file_version(self.path)
         self._offsets = _line_offsets(self.path)
+        if not len(self):
+            raise DataInvalid(f"{self.given}: holds no passage")
         self._map: mmap.mmap | None = None
         self._fingerprint = ""
         # Popular passages are asked for again and again; 4,096 of about 100 words take some 6 MB.
@@ -105,7 +111,7 @@ class JsonlCorpus:
         return int(self._offsets.shape[0]) - 1
 
     def __getstate__(self) -> dict[str, object]:
-        return {"path": self.path}
+        return {"path": self.given}
 
     def __setstate__(self, state: dict[str, Path]) -> None:
         JsonlCorpus.__init__(self, state["path"])
@@ -115,6 +121,7 @@ class JsonlCorpus:
         if not 0 <= position < len(self):
             raise IndexError(f"passage {position} of {len(self)} in {self.path}")
         if self._map is None:
+            self._check_version()
             with self.path.open("rb") as stream:
                 self._map = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         return self._map[int(self._offsets[position]) : int(self._offsets[position + 1])]
@@ -125,48 +132,56 @@ class JsonlCorpus:
         Raises:
             DataInvalid: The line is not a passage; the message names it.
         """
-        where = f"{self.path}, line {position + 1}"
+        where = f"{self.given}, line {position + 1}"
         try:
             record = json.loads(self.line(position))
         except UnicodeDecodeError as error:
-            raise DataInvalid(f"{where}: not UTF-8 ({error.reason} at byte {error.start})") from error
+            raise DataInvalid(
+                f"{where}: not UTF-8 ({error.reason} at byte {error.start}){_what_instead(self.given, position)}"
+            ) from error
         except (ValueError, RecursionError) as error:
-            raise DataInvalid(f"{where}: not JSON ({error})") from error
-        if not isinstance(record, dict) or not isinstance(record.get("id"), (str, int)):
-            raise DataInvalid(f'{where}: expected an object with "id" and "contents" (or "title" and "text")')
-        if isinstance(record.get("contents"), str):
+            raise DataInvalid(f"{where}: not JSON ({error}){_what_instead(self.given, position)}") from error
+        known = isinstance(record, dict) and isinstance(record.get("id"), (str, int))
+        if known and isinstance(record.get("contents"), str):
             return make_hit(str(record["id"]), record["contents"])
-        if isinstance(record.get("title"), str) and isinstance(record.get("text"), str):
-            return Hit(str(record["id"]), record["title"], record["text"])
-        raise DataInvalid(f'{where}: expected "contents", or "title" and "text", as strings; keys: {sorted(record)}')
+        title = record.get("title") or "" if known else None
+        if isinstance(title, str) and isinstance(record.get("text"), str):
+            return titled_hit(str(record["id"]), title, record["text"])
+        fields = f"; fields: {sorted(record)}" if isinstance(record, dict) else ""
+        raise DataInvalid(f"{where}: expected {_WANTED}{fields}{_what_instead(self.given, position)}")
 
     @property
     def fingerprint(self) -> str:
-        """sha256 over the size and 64 evenly spread blocks of 64 KiB (the whole of a file up to 4 MiB).
-
-        A sample, so that 14 GB need not be read at every start; building an index reads and checks every line.
-        """
+        """sha256 over all bytes of the (unpacked) file, as `sha256sum` prints it."""
         if not self._fingerprint:
-            size, digest = self.path.stat().st_size, hashlib.sha256()
-            with self.path.open("rb") as stream:
-                for number in range(64):
-                    stream.seek(0 if size <= 1 << 22 else number * (size - (1 << 16)) // 63)
-                    digest.update(stream.read(1 << 16 if size > 1 << 22 else size))
-                    if size <= 1 << 22:
-                        break
-            self._fingerprint = fingerprint_of({"size": size, "lines": len(self), "sample": digest.hexdigest()})
+            self._fingerprint = file_sha256(self.path)
+            self._check_version()
         return self._fingerprint
 
+    def _check_version(self) -> None:
+        if file_version(self.path) != self._version:
+            raise DataInvalid(f"{self.given}: the file has changed since it was opened; open it again")
 
-def _cache_file(path: Path, suffix: str) -> Path:
-    """A cache path that depends on where the file is, its size and its time of change."""
-    stat = path.stat()
-    key = fingerprint_of({"path": str(path.resolve()), "size": stat.st_size, "time": stat.st_mtime_ns})[:24]
-    return cache_root() / "search_qa" / "corpora" / f"{key}{suffix}"
+
+def _what_instead(path: Path, position: int) -> str:
+    """What a file whose first line is no passage holds instead, and what to do with it; "" if that is unknown."""
+    from seed_envs.search_qa.importing.reading import read_file
+
+    if position:
+        return ""
+    try:
+        shape, _ = read_file(path)
+    except (DataInvalid, DependencyMissing):
+        return ""
+    if shape is None or shape.holds == "neither":
+        return ""
+    if shape.holds == "questions":
+        return f". The file holds {shape.name}: give it as questions="
+    return f". The file holds {shape.name}: run python -m seed_envs.search_qa import {path} --output FOLDER"
 
 
 def _unpack(path: Path) -> Path:
-    target = _cache_file(path, ".jsonl")
+    target = cache_file(path, ".jsonl")
     if target.is_file():
         return target
     with whole_file(target) as temporary, gzip.open(path, "rb") as source, temporary.open("wb") as sink:
@@ -181,8 +196,8 @@ def _unpack(path: Path) -> Path:
 
 
 def _line_offsets(path: Path) -> NDArray[np.uint64]:
-    """Start of every line and the end of the last, from the sidecar or by a vectorised scan."""
-    sidecar = _cache_file(path, ".offsets.npy")
+    """Start of every line and the end of the last, without blank lines at the end; from the sidecar or by a scan."""
+    sidecar = cache_file(path, ".lines.npy")
     if not sidecar.is_file():
         starts = [np.zeros(1, dtype=np.uint64)]
         position, last = 0, b"\n"
@@ -194,6 +209,20 @@ def _line_offsets(path: Path) -> NDArray[np.uint64]:
                 last = block[-1:]
         if last != b"\n":
             starts.append(np.array([position], dtype=np.uint64))
+        offsets = np.concatenate(starts)
+        offsets = offsets[: len(offsets) - _blank_at_end(path, offsets)]
         with whole_file(sidecar) as temporary, temporary.open("wb") as sink:
-            np.save(sink, np.concatenate(starts), allow_pickle=False)
+            np.save(sink, offsets, allow_pickle=False)
     return np.asarray(np.load(sidecar, mmap_mode="r", allow_pickle=False))
+
+
+def _blank_at_end(path: Path, offsets: NDArray[np.uint64]) -> int:
+    """How many of the last lines are blank."""
+    count = 0
+    with path.open("rb") as stream:
+        while count < len(offsets) - 1:
+            stream.seek(int(offsets[-2 - count]))
+            if stream.read(int(offsets[-1 - count] - offsets[-2 - count])).strip():
+                break
+            count += 1
+    return count

@@ -1,4 +1,4 @@
-"""Real question files, unchanged: Search-R1 and verl-agent parquet, FlashRAG JSON lines, and plain listed questions.
+"""Real question files, unchanged: whatever the field publishes, recognised by `importing`.
 
 Every row becomes a `Question` with a stable id, or an error that names the row. Nothing is downloaded, and gold
 passages are linked to a collection only on request.
@@ -6,18 +6,17 @@ passages are linked to a collection only on request.
 
 from __future__ import annotations
 
-import gzip
+import hashlib
 import json
 import os
-import re
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from seed_envs.errors import DataInvalid, DataMissing, require
+from seed_envs.errors import DataInvalid, DataMissing
 from seed_envs.search_qa.corpus import Corpus, iterate
+from seed_envs.search_qa.importing.question_shapes import Skip
+from seed_envs.search_qa.importing.reading import read_file
 from seed_envs.search_qa.questions import Question
 
 SETS = ("nq", "triviaqa", "popqa", "hotpotqa", "2wikimultihopqa", "musique", "bamboogle")
@@ -28,163 +27,44 @@ EVALUATED = {
 }  # fmt: skip
 """Split and number of questions of the full evaluation, 51,713 in all."""
 
-_ALIASES = {"tq": "triviaqa", "2wiki": "2wikimultihopqa", "hotpot": "hotpotqa", "natural_questions": "nq"}
-_SPLIT_WORDS = re.compile(r"(?<![a-z])(train|dev|val)")
-
-
-def split_name(text: str) -> str:
-    """train, dev or test, by the beginnings of words in the names that files use.
-
-    >>> [split_name(name) for name in ("validation", "nq_dev7405", "train-stage_1", "retrieval_test")]
-    ['dev', 'dev', 'train', 'test']
-    """
-    found = _SPLIT_WORDS.search(text.lower())
-    return "test" if found is None else "train" if found[1] == "train" else "dev"
-
-
-def _set_name(text: str) -> str:
-    """A set's name as the first part of task ids, which a slash would end."""
-    return _ALIASES.get(text, text).replace("/", "_")
-
-
-def _mapping(row: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
-    value = row.get(key)
-    if value is not None and not isinstance(value, Mapping):
-        raise DataInvalid(f"{where}: expected fields under {key!r}, got {_short(value)}")
-    return value or {}
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."
-
-
-def _as_list(value: Any) -> list[Any] | None:
-    """Lists, tuples and numpy arrays as lists, a bare string as a list of one."""
-    if isinstance(value, str):
-        return [value]
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    return list(value) if isinstance(value, (list, tuple)) else None
-
-
-def _answers(value: Any, where: str, choices: Any = None) -> tuple[str, ...]:
-    golds = _as_list(value)
-    options = _as_list(choices) if choices is not None else None
-    if golds and options and all(isinstance(gold, int) for gold in golds):
-        if not all(0 <= gold < len(options) for gold in golds):
-            raise DataInvalid(f"{where}: gold answers {_short(value)} are no positions among {len(options)} choices")
-        golds = [options[gold] for gold in golds]
-    if not golds or not all(isinstance(gold, (str, int, float)) for gold in golds):
-        raise DataInvalid(f"{where}: expected a list of gold answers, got {_short(value)}")
-    return tuple(str(gold) for gold in golds)
-
-
-def _text(value: Any, where: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise DataInvalid(f"{where}: expected a question, got {_short(value)}")
-    return value
-
-
-def _gold_titles(metadata: Any) -> tuple[str, ...]:
-    facts = metadata.get("supporting_facts") if isinstance(metadata, Mapping) else None
-    titles = facts.get("title") if isinstance(facts, Mapping) else None
-    listed = _as_list(titles) if titles is not None else None
-    return tuple(dict.fromkeys(str(title) for title in listed)) if listed else ()
-
-
-def _from_parquet(row: Mapping[str, Any], where: str) -> Question:
-    extra = _mapping(row, "extra_info", where)
-    model = _mapping(row, "reward_model", where)
-    verl = _mapping(row, "env_kwargs", where)
-    source = _set_name(str(row.get("data_source") or verl.get("data_source") or ""))
-    truth = verl.get("ground_truth") if model.get("ground_truth") is None else model["ground_truth"]
-    target = truth.get("target") if isinstance(truth, Mapping) else truth
-    golds = row.get("golden_answers") if target is None else target
-    text = row.get("question") or verl.get("question")
-    name = row.get("id")
-    identifier = extra.get("index") if name is None else name
-    if not source or identifier is None:
-        raise DataInvalid(f"{where}: expected data_source and an id (or extra_info.index)")
-    return Question(
-        f"{source}/{split_name(str(extra.get('split', 'test')))}/{identifier}", source,
-        _text(text, where), _answers(golds, where),
-        gold_titles=_gold_titles(row.get("metadata")),
-    )  # fmt: skip
-
-
-def _from_json(row: Mapping[str, Any], where: str, data_source: str, split: str, number: int) -> Question:
-    source = _set_name(str(row.get("dataset") or row.get("data_source") or data_source))
-    given = str(row.get("split") or split)
-    # Listed questions carry no id: the named part of a set and the line number identify them.
-    unnamed = f"{re.sub(r'[^A-Za-z0-9_.-]', '_', given)}_{number}"
-    identifier = unnamed if row.get("id") is None else row["id"]
-    golds = row.get("golden_answers", row.get("answers"))
-    return Question(
-        f"{source}/{split_name(given)}/{identifier}", source, _text(row.get("question"), where),
-        _answers(golds, where, row.get("choices")), gold_titles=_gold_titles(row.get("metadata")),
-    )  # fmt: skip
-
-
-def _parquet_rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    require("pyarrow", "search", "reading parquet question files")
-    import pyarrow
-    import pyarrow.parquet as parquet
-
-    try:
-        for batch in parquet.ParquetFile(path).iter_batches():
-            yield from batch.to_pylist()
-    except (pyarrow.ArrowException, OSError) as error:
-        raise DataInvalid(f"{path}: not a readable parquet file ({error})") from error
-
-
-def _json_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for number, line in enumerate(_lines(path)):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataInvalid(f"{path}, line {number + 1}: not JSON in UTF-8 ({error})") from error
-        if not isinstance(row, dict):
-            raise DataInvalid(f"{path}, line {number + 1}: expected an object, got {type(row).__name__}")
-        yield number, row
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
-            yield from stream
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataInvalid(f"{path}: a damaged .gz file ({error}); fetch it again") from error
-
 
 def read_questions(path: str | os.PathLike[str]) -> list[Question]:
-    """Reads a question file in order.
+    """Reads a question file in order, in any of the published forms that `importing.shapes` lists.
 
     Args:
-        path: `.parquet` (Search-R1, verl-agent), or `.jsonl[.gz]` (FlashRAG: `SET/SPLIT.jsonl`, or rows that name their
-            set and split).
+        path: The file.
 
     Raises:
         DataMissing: No such file.
-        DataInvalid: A row is no question; the message names it.
+        DataInvalid: It holds passages, no question, or a row that is none; the message names it.
     """
     file = Path(path)
     if not file.is_file():
         raise DataMissing(f"questions: expected a .parquet, .jsonl or .jsonl.gz file at {str(path)!r}, found none")
-    if file.suffix == ".parquet":
-        rows = enumerate(_parquet_rows(file))
-        found = [_from_parquet(row, f"{file}, row {number + 1}") for number, row in rows]
-    else:
-        stem = file.name.split(".")[0]
-        found = [
-            _from_json(row, f"{file}, line {number + 1}", file.absolute().parent.name or "questions", stem, number)
-            for number, row in _json_rows(file)
-        ]
-    if not found:
+    shape, found = read_file(file)
+    if shape is None:
         raise DataInvalid(f"{file}: holds no question")
-    return found
+    if shape.holds != "questions":
+        raise DataInvalid(f"{file}: holds {shape.name}, no questions; passages are given as collection=")
+    questions = []
+    for place, item in found:
+        if isinstance(item, Skip):
+            raise DataInvalid(
+                f"{place}: expected a list of gold answers, but {item.reason}; to leave such rows out, run: "
+                f"python -m seed_envs.search_qa import {file} --output FOLDER"
+            )
+        if isinstance(item, Question):
+            questions.append(item)
+    return questions
+
+
+def questions_sha256(questions: Iterable[Question]) -> str:
+    """sha256 over ids, texts and answers in order: two people with the same one ask the same questions."""
+    digest = hashlib.sha256()
+    for question in questions:
+        line = json.dumps([question.task_id, question.text, *question.answers])
+        digest.update(f"{line}\n".encode())
+    return digest.hexdigest()
 
 
 def evaluation_order(questions: Iterable[Question]) -> list[Question]:

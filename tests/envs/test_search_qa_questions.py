@@ -202,9 +202,13 @@ def test_lines_without_a_last_newline_and_a_changed_file(tmp_path):
     path.write_text('{"id": "0", "contents": "A\\na"}\n{"id": "1", "contents": "B\\nb"}')
     first = JsonlCorpus(path)
     assert (len(first), first.passage(1).text) == (2, "b")
+    before, unread = first.fingerprint, JsonlCorpus(path)
     path.write_text('{"id": "0", "contents": "A\\na"}\n' * 3)
     assert len(JsonlCorpus(path)) == 3
-    assert JsonlCorpus(path).fingerprint != first.fingerprint
+    assert JsonlCorpus(path).fingerprint != first.fingerprint == before
+    for use in (lambda: unread.fingerprint, lambda: unread.passage(0)):
+        with pytest.raises(DataInvalid, match="has changed since it was opened"):
+            use()
 
 
 @pytest.mark.parametrize(
@@ -213,7 +217,7 @@ def test_lines_without_a_last_newline_and_a_changed_file(tmp_path):
         (b'{"id": "1", "contents": "x\xff"}', "line 2: not UTF-8"),
         (b'{"id": "1"', "line 2: not JSON"),
         (b'{"contents": "x"}', "line 2: expected an object"),
-        (b'{"id": "1", "title": "x"}', 'line 2: expected "contents"'),
+        (b'{"id": "1", "title": "x"}', "line 2: expected an object"),
         (b'{"id": "0", "contents": "x"}', "'0' occurs twice"),
     ],
 )

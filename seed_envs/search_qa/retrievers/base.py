@@ -54,6 +54,16 @@ def make_hit(id: str, contents: str, score: float | None = None) -> Hit:
     return Hit(id, title[1:-1] if quoted else title, text, score, quoted)
 
 
+def titled_hit(id: str, title: str, text: str, score: float | None = None) -> Hit:
+    """A hit from a passage stored as title and text; a title that has its quotation marks is not quoted twice.
+
+    >>> titled_hit("7", '"Velk River"', "It flows.") == titled_hit("7", "Velk River", "It flows.")
+    True
+    """
+    bare = title[1:-1] if len(title) >= 2 and title[0] == title[-1] == '"' else title
+    return Hit(id, bare, text, score, bool(bare))
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """What a retriever promises.

@@ -19,6 +19,7 @@ from seed_envs.search_qa.retrievers.base import (
     check_k,
     fingerprint_of,
     make_hit,
+    titled_hit,
 )
 from seed_envs.search_qa.retrievers.endpoints import BadAnswer, Endpoints
 
@@ -158,7 +159,7 @@ def _read_hit(item: Any, position: int) -> Hit:
         return make_hit(identifier, contents, score)
     title, text = document.get("title"), document.get("text")
     if isinstance(title, str) and isinstance(text, str):
-        return Hit(identifier, title.strip('"'), text, score)
+        return titled_hit(identifier, title, text, score)
     raise BadAnswer(f'expected "contents", or "title" and "text", in a document; keys: {sorted(map(str, document))}')
 
 
