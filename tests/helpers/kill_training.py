@@ -145,9 +145,9 @@ def telling(tell: Callable[[str], None]) -> Iterator[None]:
     begun = SEEDTrainer.__init__
 
     def begin(self: Any, *args: Any, **kwargs: Any) -> None:
-        begun(self, *args, callbacks=[Updates()], **kwargs)
+        begun(self, *args, **{**kwargs, "callbacks": [Updates()]})
 
-    Clock.__call__, KeptTrainer._save_checkpoint = clock, save  # type: ignore[method-assign]
+    Clock.__call__, KeptTrainer._save_checkpoint = clock, save  # type: ignore[method-assign, assignment]
     KeptTrainer.save_model, SEEDTrainer.__init__ = export, begin  # type: ignore[method-assign]
     yield
 
