@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    signal.signal(signal.SIGTERM, _as_interrupt)
+    if threading.current_thread() is threading.main_thread():  # only there may a handler be set
+        signal.signal(signal.SIGTERM, _as_interrupt)
     if arguments is None and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # agents and environments of one's own; last, so that they hide nothing
     return run(build_parser(), arguments)

@@ -20,7 +20,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from seed_envs.alfworld.gamefile import MAX_GAME_FILE_BYTES
@@ -112,7 +112,7 @@ def fetch(url: str, target: Path, progress: Progress | None = None) -> None:
     have = target.stat().st_size if target.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.build_opener(_CheckedRedirects).open(request, timeout=60) as answer:
             resumed = answer.status == 206 and _starts_at(answer.headers.get("Content-Range"), have)
             if answer.status == 206 and not resumed:
                 raise DataMissing(f"{url}: the server sent another part than asked for; remove {target} and run again")
@@ -147,6 +147,19 @@ def _check_address(url: str) -> None:
         raise DataInvalid(f"{url}: not an address: {error}") from error
     if parts.scheme != "https" and not local:
         raise DataInvalid(f"{url}: expected an https address")
+
+
+class _CheckedRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows a server to another address only if that is as safe as the one before."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        """See the base class."""
+        _check_address(newurl)
+        if urlsplit(req.full_url).scheme == "https" != urlsplit(newurl).scheme:
+            raise DataInvalid(f"{req.full_url}: the server leads to {newurl}; expected an https address")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def _starts_at(content_range: str | None, position: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
@@ -22,6 +23,14 @@ from seed_trainer.settings.options import source_of
 from seed_trainer.settings.presets import METHODS, RECIPES, lookup
 
 LATEST = "latest"
+LOADERS = re.compile(
+    "(LD|DYLD)_.*|GCONV_PATH|GLIBC_TUNABLES"  # the dynamic linker and the C library
+    "|PATH|PYTHON.*|(BASH_)?ENV|IFS|SHELLOPTS|BASHOPTS"  # programs and shells that are started later
+    "|_?JAVA_.*|JDK_JAVA_OPTIONS|CLASSPATH|JVM_PATH"
+    "|CUDA_INJECTION.*|OMP_TOOL.*|NCCL_.*_PLUGIN|TRITON_.*_PATH",  # libraries with plug-ins
+    re.IGNORECASE,
+)
+"""Variables that a configuration file, which people pass on to each other, may not set."""
 CPU_FLAGS = "--use_cpu --bf16 false --gradient_checkpointing false"
 
 
@@ -73,8 +82,13 @@ def load_config(name: str) -> dict[str, Any]:
     if not isinstance(variables, dict):
         raise UserError(f"--config {name!r}: env must map environment variables to values (the environment is env_id)")
     learn([values, variables])
-    for variable, value in variables.items():
-        os.environ[str(variable)] = str(value)
+    for variable in variables:
+        if LOADERS.fullmatch(str(variable)):
+            raise UserError(
+                f"--config {name!r}: env may not set {variable}, by which programs choose the code they load; "
+                "if it is meant, set it in the shell that starts seed-train"
+            )
+    os.environ.update({str(variable): str(value) for variable, value in variables.items()})
     return {str(key): value for key, value in values.items()}
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from ladder_env import suite_record
@@ -45,6 +46,13 @@ def test_a_complete_run_prints_its_table_and_exits_with_0(capsys, suite, tmp_pat
     assert "24 of 24 episodes scored" in printed
     assert "| success, micro (per episode) | 100.0 % [86.2, 100.0] |" in printed
     assert f"report: seed-bench view {out}" in printed
+
+
+def test_the_command_runs_off_the_main_thread(capsys, suite, tmp_path):
+    call = ("run", "--suite", suite, "--agent", "oracle", "--out", tmp_path / "run", "--quiet")
+    with ThreadPoolExecutor(1) as threads:
+        code, printed, _ = threads.submit(run, capsys, *call).result()
+    assert code == 0 and (tmp_path / "run" / "summary.json").exists(), printed
 
 
 def test_faults_give_exit_code_1_and_the_command_to_go_on(capsys, bad_suite, tmp_path):

@@ -7,6 +7,7 @@ import http.server
 import io
 import json
 import threading
+import urllib.request
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,6 +44,11 @@ class Server(http.server.BaseHTTPRequestHandler):
         type(self).asked.append(wanted)
         if self.path == "/garbage":
             self.wfile.write(b"SSH-2.0-x\r\n")
+            return
+        if self.path.startswith("/leads-to/"):
+            self.send_response(302)
+            self.send_header("Location", self.path.removeprefix("/leads-to/"))
+            self.end_headers()
             return
         if not self.path.endswith("games.zip"):
             self.send_error(404)
@@ -161,6 +167,23 @@ def test_a_wrong_part_is_not_appended(server: str, tmp_path: Path) -> None:
 def test_a_server_that_does_not_speak_http_is_explained(server: str, tmp_path: Path) -> None:
     with pytest.raises(DataMissing, match="run the same command again"):
         download.fetch(server.replace("games.zip", "garbage"), tmp_path / "part")
+
+
+def test_a_server_leads_only_to_addresses_that_could_be_asked_first(server: str, tmp_path: Path) -> None:
+    Server.archive = archive()
+    part, door = tmp_path / "part", server.replace("games.zip", "leads-to/")
+    download.fetch(door + server, part)
+    assert part.read_bytes() == Server.archive
+    for hostile in ("http://example.org/games.zip", "ftp://127.0.0.1/games.zip", f"{door}http://example.org/games.zip"):
+        with pytest.raises(DataInvalid, match="expected an https address"):
+            download.fetch(door + hostile, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_no_server_leads_from_https_to_this_machine(server: str) -> None:
+    asked = urllib.request.Request("https://example.org/games.zip")
+    with pytest.raises(DataInvalid, match=f"leads to {server}"):
+        download._CheckedRedirects().redirect_request(asked, None, 302, "Found", {}, server)
 
 
 def damaged_archives() -> dict[str, bytes]:

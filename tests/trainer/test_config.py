@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -201,13 +202,23 @@ def test_stage_1_has_the_same_recipes(name: str) -> None:
         assert {key: values[key] for key in table[name]} == table[name]
 
 
+@pytest.mark.parametrize("variable", ["LD_PRELOAD", "ld_library_path", "PYTHONPATH", "PATH", "JAVA_TOOL_OPTIONS"])
+def test_yaml_may_not_choose_the_code_that_programs_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.delenv("SEED_TEST_VARIABLE", raising=False)
+    path, before = tmp_path / "run.yaml", os.environ.get(variable)
+    path.write_text(f"env:\n  SEED_TEST_VARIABLE: 7\n  {variable}: /tmp/evil.so\n")
+    with pytest.raises(UserError, match=f"env may not set {variable}, .* set it in the shell"):
+        load_config(str(path))
+    assert os.environ.get(variable) == before and "SEED_TEST_VARIABLE" not in os.environ
+
+
 def test_yaml_sets_environment_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SEED_TEST_VARIABLE", raising=False)
     path = tmp_path / "run.yaml"
     path.write_text("env:\n  SEED_TEST_VARIABLE: 7\n")
     load_config(str(path))
-    import os
-
     assert os.environ.pop("SEED_TEST_VARIABLE") == "7"
 
 
