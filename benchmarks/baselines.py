@@ -16,9 +16,9 @@ from typing import Any
 
 from seed_envs.command_line import COMPLETE, INCOMPLETE, Parser, run
 from seed_envs.errors import DataMissing
+from seed_envs.tables import percent, table, with_interval
 
 from .config import AgentSettings, RunConfig
-from .markdown import percent, table, with_interval
 from .runner import start_run
 from .suite import Suite
 from .suites import choose_suites

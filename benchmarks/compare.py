@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from seed_envs.intervals import CONFIDENCE
+from seed_envs.statistics.intervals import CONFIDENCE
 
 from .errors import RunsDiffer
 from .folder import RunFolder

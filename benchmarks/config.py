@@ -85,7 +85,8 @@ class RunConfig:
     Attributes:
         suite: What is played.
         agent: Who plays.
-        limit: Number (int) or share (float below 1) of tasks; None plays all. See :func:`.plan.choose_tasks`.
+        limit: Number (int) or share (float below 1) of tasks; None plays all. See
+            :func:`seed_envs.statistics.panels.choose_tasks`.
         repeats: Episodes per task.
         seed: Root of every seed of the run.
         max_steps: Step limit; None takes the profile's.

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from seed_envs.tables import table, with_interval
+
 from .agents.base import AGENTS
 from .errors import RunFolderInvalid
 from .folder import RunFolder
-from .markdown import table, with_interval
 from .suite import Suite
 from .suites import SUITES
 

@@ -13,9 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from seed_envs.intervals import CONFIDENCE, Interval, critical_value, wilson
-
-from .intervals import bootstrap_mean
+from seed_envs.statistics.intervals import CONFIDENCE, Interval, bootstrap_mean, critical_value, wilson
 
 #: Up to this many differing tasks the sign-flip test enumerates every assignment.
 EXACT_LIMIT = 16

@@ -7,11 +7,10 @@ change nothing about it.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .errors import ConfigInvalid
+from seed_envs.statistics.panels import choose_tasks
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def build_plan(
         task_ids: The manifest.
         repeats: Episodes per task.
         seed: Root of the episode seeds.
-        limit: See :func:`choose_tasks`.
+        limit: See :func:`~seed_envs.statistics.panels.choose_tasks`.
         shard: ``(i, n)`` keeps every n-th episode, beginning with the i-th.
     """
     chosen = choose_tasks(task_ids, limit)
@@ -61,32 +60,6 @@ def build_plan(
     ]
     index, count = shard
     return episodes[index - 1 :: count]
-
-
-def choose_tasks(task_ids: Sequence[str], limit: int | float | None) -> list[str]:
-    """A fixed sample of the tasks in listed order.
-
-    The sample is drawn by the hash of the ids: it is the same for every agent and seed, it mixes the families also
-    where the manifest lists them one after the other, and a smaller limit gives a part of a larger one.
-
-    Args:
-        task_ids: The manifest.
-        limit: Number of tasks, or a share if it is a float below 1; None keeps all.
-
-    Raises:
-        ConfigInvalid: For a float that is no share.
-    """
-    if limit is None:
-        return list(task_ids)
-    if isinstance(limit, float) and not limit.is_integer():
-        if limit >= 1:
-            raise ConfigInvalid(f"limit={limit}; expected a whole number of tasks or a share below 1")
-        count = math.ceil(limit * len(task_ids))
-    else:
-        count = int(limit)
-    ranked = sorted(task_ids, key=lambda task_id: hashlib.sha256(task_id.encode()).digest())
-    kept = set(ranked[:count])
-    return [task_id for task_id in task_ids if task_id in kept]
 
 
 def episode_seed(seed: int, task_id: str, repeat: int) -> int:

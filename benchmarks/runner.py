@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from seed_envs.redaction import redact
+from seed_envs.statistics.panels import count_of
 
 from .agents.base import Agent, Placement
 from .config import RunConfig
@@ -232,8 +233,7 @@ class _Recorder:
     ) -> None:
         self._folder, self._journal, self._log, self._observer = folder, journal, log, observer
         limit = prepared.config.fail_on_error
-        share = isinstance(limit, float) and limit < 1
-        self._limit = None if limit is None else limit * len(prepared.plan) if share else limit
+        self._limit = None if limit is None else count_of(limit, len(prepared.plan))
         self.count = self._errors = 0
 
     def __call__(self, finished: FinishedEpisode) -> None:

@@ -12,12 +12,13 @@ from typing import Any
 import gymnasium as gym
 
 from seed_envs.profiles import Profile
+from seed_envs.statistics.panels import choose_tasks
 from seed_envs.tasks import Manifest
 
 from .agents.base import Agent, make_agent
 from .config import RunConfig
 from .errors import ConfigInvalid
-from .plan import Planned, build_plan, choose_tasks
+from .plan import Planned, build_plan
 from .versions import describe_hardware, describe_software
 
 

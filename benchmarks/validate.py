@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seed_envs.errors import DataMissing, DependencyMissing
+from seed_envs.tables import table
 
 from .config import AgentSettings, RunConfig
-from .markdown import table
 from .records import latest, read_heads
 from .runner import start_run
 from .suite import Suite

@@ -49,11 +49,12 @@ from seed_trainer.steps import SEEDSteps
 from seed_trainer.watching import measures
 from seed_trainer.watching.callbacks import RunFiles, SuccessProgress
 from seed_trainer.watching.clock import Clock
-from seed_trainer.watching.evaluation import EVALUATIONS_FILE, evaluate_panel
+from seed_trainer.watching.evaluation import evaluate_panel
 from seed_trainer.watching.gate_proxy import GateProxy
 from seed_trainer.watching.gradients import log_gradients
 from seed_trainer.watching.linelog import LineLog
 from seed_trainer.watching.model_card import model_card, write_model_card
+from seed_trainer.watching.panels import EVALUATIONS_FILE
 from seed_trainer.watching.records import EpisodeRecorder
 
 RETURN_NAME = "episode_return"
@@ -239,8 +240,8 @@ class SEEDTrainer(SEEDSteps):
         eval_dataset: Dataset | None = None,
         ignore_keys: list[str] | None = None,
         metric_key_prefix: str = "eval",
-    ) -> dict[str, float]:
-        """Play the fixed panel with the plain policy and return success with its interval."""
+    ) -> dict[str, Any]:
+        """Play the fixed panel with the plain policy and return success with its interval, None over nothing."""
         panel = self.eval_dataset if eval_dataset is None else eval_dataset
         if panel is None:
             raise ValueError("evaluate() needs an eval_dataset: the panel of tasks")
@@ -255,6 +256,12 @@ class SEEDTrainer(SEEDSteps):
             self.model.train(training)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
+
+    def _determine_best_metric(self, metrics: dict[str, Any], trial: Any) -> bool:
+        name = self.args.metric_for_best_model or ""
+        if metrics.get(f"eval_{name.removeprefix('eval_')}", 0.0) is None:
+            return False  # a panel without a scored episode is no new best
+        return super()._determine_best_metric(metrics, trial)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log as TRL does, with the seconds of every part of the step and what is summed up from line to line."""

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from seed_envs.errors import DataMissing, DependencyMissing, close_matches
+from seed_envs.tables import table
 
-from ..markdown import table
 from ..versions import describe_hardware, describe_software
 
 _NOT_COMPARISONS = {"rows", "running", "__main__"}

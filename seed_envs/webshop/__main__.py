@@ -94,13 +94,15 @@ def _manifest(arguments: argparse.Namespace) -> None:
 
 
 def _baselines(arguments: argparse.Namespace) -> None:
+    from seed_envs.tables import percent, table
     from seed_envs.webshop.baselines import evaluate
 
     shop = get_shop(_spec(arguments))
-    print("| policy | goals | score | success |\n|---|---|---|---|")
+    rows = []
     for name in ("oracle", "rule", "random"):
         result = evaluate(shop, name, shop.tasks.manifest(arguments.split), arguments.max_steps)
-        print(f"| {name} | {result.goals} | {100 * result.score:.1f} | {100 * result.success:.1f} % |")
+        rows.append((name, result.goals, f"{100 * result.score:.1f}", percent(result.success)))
+    print(table(("policy", "goals", "score", "success"), rows))
 
 
 def _parser() -> Parser:

@@ -36,9 +36,9 @@ def main(argv: Sequence[str]) -> int:
 
     from seed_trainer.commands.rl import build_trainer, datasets, environment
     from seed_trainer.settings.config import SEEDConfig
-    from seed_trainer.settings.tasks import spread
+    from seed_trainer.settings.tasks import draw_tasks
     from seed_trainer.watching.branching import measure_alignment, measure_token_alignment
-    from seed_trainer.watching.evaluation import panel_tasks
+    from seed_trainer.watching.panels import panel_tasks
 
     parts = [SEEDScriptArguments, SEEDConfig, ModelConfig, AlignArguments]
     resolved = resolve(argv, parts, "Measure value alignment.", prog="seed-train align")
@@ -57,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
     train, panel = datasets(script, make_env)
     source = panel if panel is not None else train
     trainer = build_trainer(resolved, make_env, profile, train, panel)
-    rows = [source[int(index)] for index in spread([str(i) for i in range(len(source))], align.states)]
+    rows = [source[int(index)] for index in draw_tasks([str(i) for i in range(len(source))], align.states)]
     if trainer._is_vlm:
         raise UserError("value alignment is measured for text models; use a text profile and a text model")
     tasks = panel_tasks(rows, 1)

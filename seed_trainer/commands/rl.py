@@ -273,24 +273,24 @@ def _version(version: Any, name: str) -> str:
 
 
 def _print_dry_run(resolved: Resolved, tasks: int) -> None:
+    from seed_envs.tables import table
     from seed_trainer.settings.dry_run import arithmetic, resolved_rows
-    from seed_trainer.tables import table
 
-    print(table(resolved_rows(resolved), ("field", "value", "from")))
+    print(table(("field", "value", "from"), resolved_rows(resolved)))
     print()
-    print(table(arithmetic(resolved.parts[1], tasks), ("quantity", "value")))
+    print(table(("quantity", "value"), arithmetic(resolved.parts[1], tasks)))
 
 
 def _summary(folder: Path) -> str:
-    from seed_trainer.tables import table
-    from seed_trainer.watching.evaluation import read_evaluations
+    from seed_envs.tables import number, table
+    from seed_trainer.watching.panels import read_evaluations
 
     rows = []
     for step, metrics in read_evaluations(folder):
-        interval = f"{metrics['eval_success_low']:.3f} to {metrics['eval_success_high']:.3f}"
-        share, turns = f"{metrics['eval_success']:.3f}", f"{metrics['eval_turns']:.1f}"
-        rows.append((str(step), share, interval, turns, f"{metrics['eval_episodes']:.0f}"))
-    shown = table(rows, ("step", "success", "95 % interval", "turns", "episodes")) if rows else "no evaluation was run"
+        share, low, high = (number(metrics[f"eval_success{end}"]) for end in ("", "_low", "_high"))
+        turns = number(metrics["eval_turns"], 1)
+        rows.append((step, share, f"{low} to {high}", turns, f"{metrics['eval_episodes']:.0f}"))
+    shown = table(("step", "success", "95 % interval", "turns", "episodes"), rows) if rows else "no evaluation was run"
     return f"\n{shown}\n\nrun folder: {folder}"
 
 

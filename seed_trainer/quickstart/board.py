@@ -56,7 +56,7 @@ class Row:
             full = BAR_WIDTH * step // self.steps
             parts.append(f"|{'#' * full}{'.' * (BAR_WIDTH - full)}| {step}/{self.steps}")
         parts.append(f"[{(now if self.ended is None else self.ended) - self.started:.0f} s]")
-        latest = {label: line[key] for key, label in RATES.items() for line in metrics if key in line}
+        latest = {label: line[key] for key, label in RATES.items() for line in metrics if line.get(key) is not None}
         if latest:
             parts.append(", ".join(f"{label} {value:.0%}" for label, value in latest.items()))
         if self.ended is not None:

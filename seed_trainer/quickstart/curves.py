@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
-from seed_envs.intervals import wilson
 from seed_trainer.quickstart.results import Panel, pooled
 
 COLOURS = {"SEED": "#1b6ca8", "GRPO": "#c7681c"}
@@ -28,21 +28,19 @@ def draw(runs: dict[str, list[list[tuple[int, Panel]]]], before: Panel, steps_pe
     figure = Figure(figsize=(7.2, 4.4), dpi=140, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    axes.axhline(100 * before.success, color="0.55", linewidth=1, linestyle=":", label="before stage 1")
+    axes.axhline(_percent(before.success), color="0.55", linewidth=1, linestyle=":", label="before stage 1")
     for method, seeds in runs.items():
         colour = COLOURS.get(method)
         rounds = [step / steps_per_round for step, _ in seeds[0]]
         together = [pooled([seed[index][1] for seed in seeds]) for index in range(len(rounds))]
         for seed in seeds:
-            values = [100 * panel.success for _, panel in seed]
+            values = [_percent(panel.success) for _, panel in seed]
             axes.plot(rounds, values, color=colour, alpha=0.35, linewidth=1, linestyle=DASHES.get(method))
-        bounds = [wilson(panel.won, panel.played) for panel in together]
-        axes.fill_between(
-            rounds, [100 * low for low, _ in bounds], [100 * high for _, high in bounds], color=colour, alpha=0.12
-        )
+        low, high = zip(*(map(_percent, panel.interval or (None, None)) for panel in together), strict=True)
+        axes.fill_between(rounds, low, high, color=colour, alpha=0.12)
         axes.plot(
             rounds,
-            [100 * panel.success for panel in together],
+            [_percent(panel.success) for panel in together],
             color=colour,
             linewidth=2.2,
             marker=MARKERS.get(method, "o"),
@@ -55,8 +53,13 @@ def draw(runs: dict[str, list[list[tuple[int, Panel]]]], before: Panel, steps_pe
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     axes.grid(alpha=0.25)
     axes.legend(loc="upper left", frameon=False)
-    title = "Mean over seeds with 95 % Wilson band; thin lines are single seeds (a demonstration, no evidence)"
+    title = "Mean over seeds with 95 % band; thin lines are single seeds (a demonstration, no evidence)"
     axes.set_title(title, fontsize=9, color="0.35")
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     figure.savefig(path)
+
+
+def _percent(share: float | None) -> float:
+    """In percent; NaN, which leaves a gap, for a rate over nothing."""
+    return math.nan if share is None else 100 * share

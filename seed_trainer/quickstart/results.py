@@ -3,39 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from seed_envs.intervals import wilson
-from seed_trainer.tables import table
+from seed_envs.statistics.summary import Outcome, summarise_outcomes
+from seed_envs.tables import number, table
 from seed_trainer.watching.linelog import read_records
+from seed_trainer.watching.panels import EVALUATIONS_FILE, outcome_of_record
 
-EVALUATIONS_FILE = "evaluations.jsonl"
 CAUTION = "a demonstration and no evidence: near-identical arms differ by as much from seed to seed."
 FEW = {1: "One seed is", 2: "Two seeds are", 3: "Three seeds are"}
 
 
-@dataclass(frozen=True)
 class Panel:
-    """Episodes of one policy on the panel, possibly pooled over seeds."""
+    """Episodes of one policy on the panel, possibly pooled over seeds, whose episodes of a task are its repeats.
 
-    won: int
-    played: int
-    turns: int
+    Args:
+        outcomes: The episodes, those ended by a fault included; they are not scored.
 
-    @property
-    def success(self) -> float:
-        """Share of episodes won."""
-        return self.won / max(1, self.played)
+    Attributes:
+        success: Share of episodes won, None without any.
+        interval: Its 95 % interval.
+        turns: Mean length of an episode.
+    """
 
-    @property
-    def mean_turns(self) -> float:
-        """Mean length of an episode."""
-        return self.turns / max(1, self.played)
-
-    def __add__(self, other: Panel) -> Panel:
-        return Panel(self.won + other.won, self.played + other.played, self.turns + other.turns)
+    def __init__(self, outcomes: Sequence[Outcome]) -> None:
+        self.outcomes = tuple(outcomes)
+        summary = summarise_outcomes(self.outcomes)
+        self.success: float | None = summary["success"]["rate"]
+        self.interval: list[float] | None = summary["success"]["interval"]
+        self.turns: float | None = summary["steps"]["mean"]
+        self.won, self.played = summary["success"]["solved"], summary["success"]["n"]
 
 
 def read_panels(folder: Path) -> list[tuple[int, Panel]]:
@@ -47,22 +44,13 @@ def read_panels(folder: Path) -> list[tuple[int, Panel]]:
     path = folder / EVALUATIONS_FILE
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing: this run was not evaluated")
-    panels = [(record["step"], _panel(record["episodes"])) for record in read_records(path)]
-    return sorted(panels, key=lambda pair: pair[0])
-
-
-def _panel(episodes: Sequence[dict[str, Any]]) -> Panel:
-    scored = [episode for episode in episodes if episode["scored"]]
-    return Panel(
-        sum(bool(episode["success"]) for episode in scored),
-        len(scored),
-        sum(int(episode["steps"]) for episode in scored),
-    )
+    lines = sorted(read_records(path), key=lambda line: line["step"])
+    return [(line["step"], Panel([outcome_of_record(record) for record in line["episodes"]])) for line in lines]
 
 
 def pooled(panels: Sequence[Panel]) -> Panel:
     """Panels of several seeds as one."""
-    return sum(panels, Panel(0, 0, 0))
+    return Panel([outcome for panel in panels for outcome in panel.outcomes])
 
 
 def results_table(before: Panel, runs: dict[str, list[list[tuple[int, Panel]]]]) -> str:
@@ -79,26 +67,31 @@ def results_table(before: Panel, runs: dict[str, list[list[tuple[int, Panel]]]])
     first = [seed[0][1] for seeds in runs.values() for seed in seeds]
     rows.append(_row("after stage 1", pooled(first)))
     for method, seeds in runs.items():
-        for number, seed in enumerate(seeds):
-            rows.append(_row(f"after RL, {method}, seed {number}", seed[-1][1]))
+        for index, seed in enumerate(seeds):
+            rows.append(_row(f"after RL, {method}, seed {index}", seed[-1][1]))
         rows.append(_row(f"after RL, {method}, all seeds", pooled([seed[-1][1] for seed in seeds])))
-    return table(rows, ("policy", "success", "95 % interval", "turns", "episodes"))
+    return table(("policy", "success", "95 % interval", "turns", "episodes"), rows)
 
 
 def _row(name: str, panel: Panel) -> tuple[str, ...]:
-    low, high = wilson(panel.won, panel.played)
-    interval = f"{low:.1%} to {high:.1%}"
-    return name, f"{panel.success:.1%}", interval, f"{panel.mean_turns:.1f}", f"{panel.won}/{panel.played}"
+    interval = "-" if panel.interval is None else " to ".join(map(_share, panel.interval))
+    return name, _share(panel.success), interval, number(panel.turns, 1), f"{panel.won}/{panel.played}"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
 
 
 def verdict(runs: dict[str, list[list[tuple[int, Panel]]]]) -> str:
     """Two sentences on what was measured, whichever way it came out."""
-    means = {
-        method: sum(panel.success for seed in seeds for _, panel in seed) / sum(len(seed) for seed in seeds)
-        for method, seeds in runs.items()
-    }
+    curves = {method: [panel.success for seed in seeds for _, panel in seed] for method, seeds in runs.items()}
     ends = {method: pooled([seed[-1][1] for seed in seeds]) for method, seeds in runs.items()}
-    curve = ", ".join(f"{method} {value:.1%}" for method, value in means.items())
-    last = ", ".join(f"{method} {panel.success:.1%}" for method, panel in ends.items())
+    curve = ", ".join(f"{method} {_share(_mean(values))}" for method, values in curves.items())
+    last = ", ".join(f"{method} {_share(panel.success)}" for method, panel in ends.items())
     seeds = len(next(iter(runs.values())))
     return f"Mean of the curve: {curve}. At the end: {last}.\n{FEW.get(seeds, f'{seeds} seeds are')} {CAUTION}"
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

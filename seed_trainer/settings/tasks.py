@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seed_envs.base import SeedEnv
 from seed_envs.errors import SeedEnvsError, UnboundedSplit
+from seed_envs.statistics.panels import choose_tasks
 from seed_envs.tasks import Manifest
 from seed_trainer.errors import UserError
 
@@ -16,19 +16,15 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 
-def spread(ids: Sequence[str], count: int) -> list[str]:
-    """Return ``count`` ids of a list in listed order (all of them for 0): a fixed draw, the same on every machine.
-
-    Even spacing would pick a single family from a list in which families take turns.
+def draw_tasks(ids: Sequence[str], count: int) -> list[str]:
+    """Return ``count`` ids of a list in listed order (all of them for 0): the draw that evaluation takes, too.
 
     Raises:
         UserError: If more are asked for than there are.
     """
-    if count <= 0 or count == len(ids):
-        return list(ids)
     if count > len(ids):
         raise UserError(f"{count} tasks were asked for, but the split lists {len(ids)}; ask for fewer, or for 0 (all)")
-    return [ids[index] for index in sorted(random.Random(f"{count} of {len(ids)}").sample(range(len(ids)), count))]
+    return choose_tasks(ids, count if count > 0 else None)
 
 
 def split_rows(env: Any, split: str, count: int, what: str) -> list[dict[str, Any]]:
@@ -55,7 +51,7 @@ def split_rows(env: Any, split: str, count: int, what: str) -> list[dict[str, An
         raise UserError(str(error)) from None
     if not ids:
         raise UserError(f"split {split!r} has no task under the given env_kwargs")
-    return [{"task_id": task_id, "split": split, "seed": None} for task_id in spread(ids, count)]
+    return [{"task_id": task_id, "split": split, "seed": None} for task_id in draw_tasks(ids, count)]
 
 
 def manifest_rows(path: str, split: str) -> list[dict[str, Any]]:

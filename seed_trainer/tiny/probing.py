@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seed_envs.alfworld.annotator import annotate_terse
-from seed_envs.intervals import wilson
+from seed_envs.statistics.intervals import wilson
+from seed_envs.tables import table as markdown
 from seed_envs.trajectory import Trajectory
-from seed_trainer.tables import table as markdown
 from seed_trainer.tiny.actor import Actor
 from seed_trainer.tiny.lessons import ENV_ID, thing_of
 
@@ -89,4 +89,4 @@ def table(lines: Sequence[Measured]) -> str:
         share = line.count / max(1, line.total)
         turns = f"{line.turns:.1f}" if line.turns else "-"
         rows.append((line.name, f"{share:.3f}", f"{low:.3f} to {high:.3f}", f"{line.count}/{line.total}", turns))
-    return markdown(rows, ("measured", "share", "95 % interval", "count", "turns"))
+    return markdown(("measured", "share", "95 % interval", "count", "turns"), rows)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from seed_envs.tables import table
+
 METRICS: dict[str, dict[str, str]] = {
     "Outcome of the training episodes": {
         "env/success": "Share of episodes that solved their task.",
@@ -103,7 +105,7 @@ METRICS: dict[str, dict[str, str]] = {
     },
     "Evaluation on the panel": {
         "eval_success": "Share of panel episodes that solved their task.",
-        "eval_success_low": "Lower end of the 95 % Wilson interval; episodes of one task are treated as independent.",
+        "eval_success_low": "Lower end of the 95 % interval that `seed-bench` gives, repeats of a task considered.",
         "eval_success_high": "Upper end.",
         "eval_success_macro": "Mean over task types.",
         "eval_success/<name>": "Success share of one task type.",
@@ -150,6 +152,6 @@ def markdown() -> str:
         "Names that are not listed come from TRL and transformers.",
     ]
     for group, metrics in METRICS.items():
-        lines += ["", f"## {group}", "", "| metric | meaning |", "|---|---|"]
-        lines += [f"| `{name}` | {meaning.replace('|', chr(92) + '|')} |" for name, meaning in metrics.items()]
+        rows = [(f"`{name}`", meaning) for name, meaning in metrics.items()]
+        lines += ["", f"## {group}", "", table(("metric", "meaning"), rows)]
     return "\n".join(lines) + "\n"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from seed_envs.tables import table
+
 CITATION = """@misc{seed2026,
   title = {SEED: Self-Evolving On-Policy Distillation},
   eprint = {2607.14777},
@@ -36,10 +38,10 @@ def model_card(name: str, base_model: str, args: Any, profile: str, env_id: str,
         "seed": args.seed,
         "versions": ", ".join(f"{package} {number}" for package, number in versions.items()),
     }
-    table = "\n".join(f"| {key} | {value} |" for key, value in rows.items())
+    listed = table(("", ""), list(rows.items()))
     return (
         f"---\nlibrary_name: transformers\ntags: [seed, grpo, trl]\n---\n\n# {name}\n\nTrained with `seed-train rl`; "
-        f"`run.json` beside this file holds every setting and where it came from.\n\n| | |\n|---|---|\n{table}\n\n"
+        f"`run.json` beside this file holds every setting and where it came from.\n\n{listed}\n\n"
         f"The policy runs without skills, analyzer or retrieval.\n\n```bibtex\n{CITATION}\n```\n"
     )
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from seed_benchmarks.errors import ConfigInvalid
-from seed_benchmarks.plan import build_plan, choose_tasks, episode_seed
+from seed_benchmarks.plan import build_plan, episode_seed
 
 IDS = [f"{family}/{number}" for family in ("clean", "cool", "heat") for number in range(40)]
 
@@ -23,19 +20,6 @@ def test_seeds_depend_on_task_repeat_and_root_alone():
     assert len({planned.seed for planned in plan}) == 240
     part = build_plan(IDS[10:20], repeats=2, seed=5)
     assert {planned.key: planned.seed for planned in part}.items() <= {p.key: p.seed for p in plan}.items()
-
-
-def test_a_limit_is_a_fixed_mixed_nested_sample_in_listed_order():
-    ten, thirty = choose_tasks(IDS, 10), choose_tasks(IDS, 30)
-    assert set(ten) < set(thirty)
-    assert thirty == [task_id for task_id in IDS if task_id in set(thirty)]
-    assert {task_id.split("/")[0] for task_id in ten} == {"clean", "cool", "heat"}
-    assert choose_tasks(list(reversed(IDS)), 10) == list(reversed(ten))
-    assert len(choose_tasks(IDS, 0.1)) == 12
-    assert len(choose_tasks(IDS, 0.001)) == 1
-    assert choose_tasks(IDS, 1000) == IDS
-    with pytest.raises(ConfigInvalid, match="limit=1.5"):
-        choose_tasks(IDS, 1.5)
 
 
 def test_shards_cover_the_plan_once():

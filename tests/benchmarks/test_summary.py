@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from seed_benchmarks.markdown import summary_markdown, table, with_interval
+from seed_benchmarks.markdown import summary_markdown
 from seed_benchmarks.records import EpisodeRecord, encode_line, latest
 from seed_benchmarks.summary import summarise
-from seed_envs.intervals import wilson
+from seed_envs.statistics.intervals import wilson
+from seed_envs.tables import table, with_interval
 
 
 def record(index, family="a", success=True, repeat=0, stop="success", **fields):

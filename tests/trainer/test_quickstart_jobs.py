@@ -75,11 +75,14 @@ def test_children_have_one_thread_and_no_network() -> None:
 
 def test_the_names_of_files_are_those_of_the_trainer() -> None:
     pytest.importorskip("trl", reason="packages: needs trl")
-    from seed_trainer.quickstart import results
-    from seed_trainer.watching import callbacks, evaluation
+    from seed_trainer.watching import callbacks
 
     assert board.METRICS_FILE == callbacks.METRICS_FILE
-    assert results.EVALUATIONS_FILE == evaluation.EVALUATIONS_FILE
+
+
+def test_a_rate_over_nothing_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"step": 2, "env/success": null}\n')
+    assert "training" not in Row("SEED", tmp_path, 8, started=5.0).line(17.0)
 
 
 def test_lines_show_progress_and_the_latest_rates(tmp_path: Path) -> None:

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from seed_envs.statistics.intervals import wilson
 from seed_trainer.quickstart.results import Panel, pooled, read_panels, results_table, verdict
+from seed_trainer.watching.panels import outcome_of_record
+
+
+def episode(index: int, won: bool, steps: int = 10) -> dict[str, Any]:
+    scores = {"success": won, "score": float(won), "scored": True}
+    return {"task_id": f"t/{index}", "task_type": "all", "steps": steps, "invalid": 0, **scores}
+
+
+def panel(won: int, played: int, steps: int = 10) -> Panel:
+    return Panel([outcome_of_record(episode(index, index < won, steps)) for index in range(played)])
 
 
 def write_run(folder: Path, rates: list[tuple[int, int, int]]) -> None:
@@ -15,8 +27,8 @@ def write_run(folder: Path, rates: list[tuple[int, int, int]]) -> None:
     folder.mkdir(parents=True)
     with (folder / "evaluations.jsonl").open("w", encoding="utf-8") as file:
         for step, won, played in rates:
-            episodes = [{"success": index < won, "steps": 10, "scored": True} for index in range(played)]
-            episodes.append({"success": False, "steps": 3, "scored": False})
+            episodes = [episode(index, index < won) for index in range(played)]
+            episodes.append({**episode(played, False), "steps": 3, "scored": False})
             file.write(json.dumps({"step": step, "prefix": "eval", "episodes": episodes}) + "\n")
 
 
@@ -32,21 +44,38 @@ def runs(tmp_path: Path) -> dict[str, list[list[tuple[int, Panel]]]]:
 def test_panels_leave_out_faults_and_pool(runs: dict[str, list[list[tuple[int, Panel]]]]) -> None:
     first = runs["SEED"][0]
     assert [step for step, _ in first] == [0, 8, 16]
-    assert first[-1][1] == Panel(70, 100, 1000)
+    last = first[-1][1]
+    assert (last.won, last.played, last.turns) == (70, 100, 10.0) and last.interval == list(wilson(70, 100))
     assert pooled([first[-1][1], runs["SEED"][1][-1][1]]).success == pytest.approx(0.65)
 
 
 def test_table_and_verdict_say_what_was_measured_also_when_equal(
     runs: dict[str, list[list[tuple[int, Panel]]]],
 ) -> None:
-    table = results_table(Panel(15, 100, 1400), runs)
+    table = results_table(panel(15, 100, 14), runs)
     assert "| before " in table and "15.0%" in table and "14.0" in table
     row = next(line for line in table.splitlines() if "after RL, SEED, all seeds" in line)
-    assert "65.0%" in row and "58.2% to 71.3%" in row and "130/200" in row
+    assert "65.0%" in row and "55.8% to 73.2%" in row and "130/200" in row
     text = verdict(runs)
     assert "SEED 65.0%, GRPO 65.0%" in text and "Two seeds are a demonstration and no evidence" in text
     one = {method: seeds[:1] for method, seeds in runs.items()}
     assert "One seed is a demonstration and no evidence" in verdict(one)
+
+
+def test_a_panel_of_faults_has_no_rate(tmp_path: Path) -> None:
+    write_run(tmp_path / "flaky", [(0, 0, 0)])
+    ((_, nothing),) = read_panels(tmp_path / "flaky")
+    assert (nothing.success, nothing.interval, nothing.turns, nothing.played) == (None, None, None, 0)
+    runs = {"SEED": [[(0, nothing)]]}
+    assert (
+        "nan" not in results_table(nothing, runs)
+        and "0/0 |" in results_table(nothing, runs)
+        and "SEED -." in verdict(runs)
+    )
+    pytest.importorskip("matplotlib", reason="packages: needs matplotlib")
+    from seed_trainer.quickstart.curves import draw
+
+    draw(runs, nothing, 4, tmp_path / "curves.png")
 
 
 def test_a_run_without_evaluations_is_named(tmp_path: Path) -> None:
@@ -60,7 +89,7 @@ def test_curves_are_drawn(runs: dict[str, list[list[tuple[int, Panel]]]], tmp_pa
 
     from seed_trainer.quickstart.curves import draw
 
-    draw(runs, Panel(15, 100, 1400), 4, tmp_path / "curves.png")
+    draw(runs, panel(15, 100, 14), 4, tmp_path / "curves.png")
     with Image.open(tmp_path / "curves.png") as image:
         colours = image.convert("RGB").getcolors(10**6)
     assert image.size[0] > 800 and colours is not None and len(colours) > 50

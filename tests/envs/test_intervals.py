@@ -7,14 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from seed_benchmarks.intervals import (
+from seed_envs.statistics.intervals import (
+    Interval,
     bootstrap_mean,
     cluster_standard_error,
     combine,
     effective_size,
     success_interval,
+    wilson,
 )
-from seed_envs.intervals import Interval, wilson
 
 
 @pytest.mark.parametrize(

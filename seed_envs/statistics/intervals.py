@@ -1,6 +1,7 @@
-"""Intervals for one group of episodes: bootstrap, and what repeats of a task do to it and to Wilson's.
+"""Confidence intervals: of a success rate, of a mean, with repeats of tasks, and of an average over families.
 
-Pure functions of numbers; nothing here knows a record or a file. Decisions for the edge cases:
+Pure functions of numbers, shared by training and evaluation; nothing here knows a record or a file. Decisions for the
+edge cases:
 
 * No observation: the estimate is None and the Wilson interval is the whole range [0, 1].
 * One cluster: a standard error between clusters does not exist, it is None (never 0).
@@ -12,10 +13,54 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
-from seed_envs.intervals import CONFIDENCE, Interval, wilson
+CONFIDENCE = 0.95
+
+
+class Interval(NamedTuple):
+    """A two-sided confidence interval."""
+
+    low: float
+    high: float
+
+
+def critical_value(confidence: float = CONFIDENCE) -> float:
+    """Two-sided quantile of the normal distribution (1.96 for 95 %).
+
+    Raises:
+        ValueError: Unless 0 < confidence < 1.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence={confidence}; expected a number between 0 and 1")
+    return NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def wilson(successes: float, n: float, confidence: float = CONFIDENCE) -> Interval:
+    """Wilson score interval of a success rate (Wilson 1927), without continuity correction.
+
+    Args:
+        successes: Number of successes; may be fractional when ``n`` is an effective size.
+        n: Number of trials; without any the interval is the whole range [0, 1].
+        confidence: Coverage.
+
+    Raises:
+        ValueError: When the numbers are not 0 <= successes <= n.
+    """
+    if not 0 <= successes <= n:
+        raise ValueError(f"successes={successes}, n={n}; expected 0 <= successes <= n")
+    if n == 0:
+        return Interval(0.0, 1.0)
+    z = critical_value(confidence)
+    rate = successes / n
+    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    return Interval(
+        0.0 if successes == 0 else max(0.0, centre - half), 1.0 if successes == n else min(1.0, centre + half)
+    )
 
 
 def cluster_standard_error(values: Sequence[float], clusters: Sequence[Hashable]) -> float | None:

@@ -1,0 +1,204 @@
+"""The numbers of a set of episodes, every estimate with its count and its interval.
+
+Episodes that a fault ended (``env_error``, ``policy_error``, ``timeout``, ``retrieval_error``) are counted apart and
+enter no average; next to the success rate stands what it would be if they were failures. A rate over nothing is None.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from seed_envs.statistics.intervals import (
+    CONFIDENCE,
+    Interval,
+    bootstrap_mean,
+    cluster_standard_error,
+    combine,
+    success_interval,
+)
+
+
+class Outcome(Protocol):
+    """What statistics need to know of an episode."""
+
+    @property
+    def task_id(self) -> str:
+        """The task; episodes of one task are repeats."""
+
+    @property
+    def task_type(self) -> str:
+        """Its family."""
+
+    @property
+    def scored(self) -> bool:
+        """Whether the outcome says something about the policy."""
+
+    @property
+    def success(self) -> bool:
+        """Whether the task was solved."""
+
+    @property
+    def score(self) -> float:
+        """Score in [0, 1]."""
+
+    @property
+    def steps(self) -> int:
+        """Turns taken."""
+
+    @property
+    def invalid_actions(self) -> int:
+        """Turns whose action was invalid."""
+
+
+class Played(NamedTuple):
+    """A plain :class:`Outcome`."""
+
+    task_id: str
+    task_type: str
+    scored: bool
+    success: bool
+    score: float
+    steps: int
+    invalid_actions: int
+
+
+def summarise_outcomes(played: Sequence[Outcome], confidence: float = CONFIDENCE) -> dict[str, Any]:
+    """The numbers of a set of episodes.
+
+    Args:
+        played: Every episode once.
+        confidence: Coverage of every interval.
+
+    Returns:
+        ``counts`` (``scored``, ``failed``, ``tasks``), ``success`` (micro), ``macro``, ``score``, ``families``,
+        ``steps`` and ``repeats``, JSON-ready.
+    """
+    scored = [episode for episode in played if episode.scored]
+    families = _families(scored, confidence)
+    return {
+        "counts": {
+            "scored": len(scored),
+            "failed": len(played) - len(scored),
+            "tasks": len({episode.task_id for episode in scored}),
+        },
+        "success": _success(scored, len(played), confidence),
+        "macro": _macro(families, confidence),
+        "score": mean_with_interval(scored, [episode.score for episode in scored], confidence),
+        "families": families,
+        "steps": _steps(scored),
+        "repeats": _repeats(scored),
+    }
+
+
+def mean_with_interval(scored: Sequence[Outcome], values: Sequence[float], confidence: float) -> dict[str, Any]:
+    """Mean of one number per episode, with its interval; whole tasks are what is sampled.
+
+    Args:
+        scored: The episodes.
+        values: One number of each.
+        confidence: Coverage.
+    """
+    tasks = [episode.task_id for episode in scored]
+    binary = bool(values) and set(values) <= {0.0, 1.0}
+    if binary:
+        interval: Interval | None = success_interval([value == 1.0 for value in values], tasks, confidence)
+    else:
+        interval = bootstrap_mean(values, tasks, confidence)
+    return {
+        "mean": statistics.fmean(values) if values else None,
+        "interval": _list(interval),
+        "standard_error": cluster_standard_error(values, tasks),
+        "method": "Wilson (all values are 0 or 1)" if binary else "bootstrap over tasks",
+        "n": len(values),
+    }
+
+
+def _success(scored: Sequence[Outcome], played: int, confidence: float) -> dict[str, Any]:
+    outcomes = [episode.success for episode in scored]
+    tasks = [episode.task_id for episode in scored]
+    repeated = len(set(tasks)) < len(tasks)
+    solved = sum(outcomes)
+    return {
+        "average": "micro (every episode counts the same)",
+        "rate": solved / len(outcomes) if outcomes else None,
+        "interval": _list(success_interval(outcomes, tasks, confidence)) if outcomes else None,
+        "method": "Wilson, effective size with repeats" if repeated else "Wilson",
+        "n": len(outcomes),
+        "solved": solved,
+        "standard_error": cluster_standard_error([float(value) for value in outcomes], tasks),
+        "rate_if_errors_fail": solved / played if played else None,
+    }
+
+
+def _families(scored: Sequence[Outcome], confidence: float) -> list[dict[str, Any]]:
+    groups: dict[str, list[Outcome]] = defaultdict(list)
+    for episode in scored:
+        groups[episode.task_type].append(episode)
+    rows = []
+    for name in sorted(groups):
+        group = groups[name]
+        part = _success(group, len(group), confidence)
+        rows.append(
+            {
+                "name": name,
+                "n": len(group),
+                "tasks": len({episode.task_id for episode in group}),
+                "solved": part["solved"],
+                "rate": part["rate"],
+                "interval": part["interval"],
+                "score": statistics.fmean(episode.score for episode in group),
+                "steps": statistics.fmean(episode.steps for episode in group),
+            }
+        )
+    return rows
+
+
+def _macro(families: Sequence[dict[str, Any]], confidence: float) -> dict[str, Any]:
+    count = len(families)
+    row: dict[str, Any] = {"average": "macro (every task family counts the same)", "families": count}
+    if count == 0:
+        return {**row, "rate": None, "interval": None, "method": "none"}
+    rates = [family["rate"] for family in families]
+    limits = [Interval(*family["interval"]) for family in families]
+    return {
+        **row,
+        "rate": statistics.fmean(rates),
+        "interval": _list(combine(rates, limits, [1 / count] * count)),
+        "method": "MOVER of the families' Wilson limits",
+    }
+
+
+def _steps(scored: Sequence[Outcome]) -> dict[str, Any]:
+    steps = [episode.steps for episode in scored]
+    solved = [episode.steps for episode in scored if episode.success]
+    total = sum(steps)
+    return {
+        "mean": statistics.fmean(steps) if steps else None,
+        "median": statistics.median(steps) if steps else None,
+        "max": max(steps, default=None),
+        "mean_when_solved": statistics.fmean(solved) if solved else None,
+        "total": total,
+        "invalid_share": sum(episode.invalid_actions for episode in scored) / total if total else None,
+    }
+
+
+def _repeats(scored: Sequence[Outcome]) -> dict[str, Any]:
+    """With repeats: how many tasks are solved at least once and every time, over tasks with all their repeats."""
+    groups: dict[str, list[bool]] = defaultdict(list)
+    for episode in scored:
+        groups[episode.task_id].append(episode.success)
+    most = max((len(group) for group in groups.values()), default=0)
+    full = [group for group in groups.values() if len(group) == most]
+    return {
+        "per_task": most,
+        "tasks": len(full),
+        "solved_once": sum(any(group) for group in full) / len(full) if full else None,
+        "solved_always": sum(all(group) for group in full) / len(full) if full else None,
+    }
+
+
+def _list(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else list(interval)
