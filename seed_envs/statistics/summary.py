@@ -19,6 +19,7 @@ from seed_envs.statistics.intervals import (
     combine,
     success_interval,
 )
+from seed_envs.trajectory import Trajectory
 
 
 class Outcome(Protocol):
@@ -63,6 +64,19 @@ class Played(NamedTuple):
     score: float
     steps: int
     invalid_actions: int
+
+    @classmethod
+    def of(cls, episode: Trajectory) -> Played:
+        """What statistics read of a trajectory; a task without a family is of the family ``all``."""
+        return cls(
+            episode.task_id,
+            episode.task_type or "all",
+            episode.stop_reason.scored,
+            episode.success,
+            episode.score,
+            episode.num_steps,
+            sum(not step.action_valid for step in episode.steps),
+        )
 
 
 def summarise_outcomes(played: Sequence[Outcome], confidence: float = CONFIDENCE) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from seed_envs.errors import DependencyMissing
 from seed_envs.redaction import redact
+from seed_envs.tables import number
 from seed_trainer.errors import UserError
 from seed_trainer.settings.arguments import EnvArguments
 from seed_trainer.settings.options import option
@@ -60,6 +61,7 @@ def main(argv: Sequence[str]) -> int:
     ).parts[0]
     if not args.output_dir:
         raise UserError("set output_dir: --output_dir data/NAME")
+    from seed_envs.statistics.summary import Played, summarise_outcomes
     from seed_trainer.skills.prompts import get_analyzer
     from seed_trainer.stage1 import annotators, collect, dataset
 
@@ -88,10 +90,12 @@ def main(argv: Sequence[str]) -> int:
     count = dataset.write_examples(folder / dataset.SFT_FILE, records)
     if args.library:
         dataset.build_library(episodes, annotations).save(args.library)
+    played = summarise_outcomes([Played.of(episode) for episode in episodes])
     summary = {
         "arguments": vars(args),
         "episodes": len(episodes),
-        "success": sum(episode.success for episode in episodes) / max(len(episodes), 1),
+        "success": played["success"]["rate"],
+        "faults": played["counts"]["failed"],
         "skills": annotators.acceptance(annotations),
         "examples": count,
         "endpoint": usage,
@@ -220,7 +224,8 @@ def _asked_in(analyzer: str) -> Any:
 
 
 def _report(summary: dict[str, Any], path: Path, library: str) -> str:
-    lines = [f"{summary['episodes']} episodes, success {summary['success']:.3f}"]
+    faults = f", {summary['faults']} ended by a fault and not scored" if summary["faults"] else ""
+    lines = [f"{summary['episodes']} episodes, success {number(summary['success'])}{faults}"]
     lines += [f"skills {name}: {share:.3f}" for name, share in summary["skills"].items()]
     if summary["endpoint"]:
         usage = summary["endpoint"]

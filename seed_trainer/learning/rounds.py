@@ -53,10 +53,11 @@ class Block:
         return torch.tensor([float(episode.success) for episode in self.episodes])
 
     def teaches(self, outcomes: str = "all") -> list[bool]:
-        """Return for every episode whether its skill takes part (m of the paper)."""
+        """Return for every episode whether its skill takes part (m of the paper); after a fault none does."""
         wanted = {"all": (True, False), "success": (True,), "failure": (False,)}[outcomes]
         return [
-            skill.valid and episode.success in wanted for skill, episode in zip(self.skills, self.episodes, strict=True)
+            skill.valid and episode.stop_reason.scored and episode.success in wanted
+            for skill, episode in zip(self.skills, self.episodes, strict=True)
         ]
 
 

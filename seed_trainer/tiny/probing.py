@@ -68,8 +68,9 @@ def foreign_skills(episodes: Sequence[Trajectory], skills: Sequence[str]) -> lis
 
 
 def _success(name: str, episodes: Sequence[Trajectory]) -> Measured:
-    turns = sum(episode.num_steps for episode in episodes) / max(1, len(episodes))
-    return Measured(name, sum(episode.success for episode in episodes), len(episodes), turns)
+    scored = [episode for episode in episodes if episode.stop_reason.scored]
+    turns = sum(episode.num_steps for episode in scored) / max(1, len(scored))
+    return Measured(name, sum(episode.success for episode in scored), len(scored), turns)
 
 
 def probe_folder(folder: Path, count: int, profile: str = "compact", seed: int = 0) -> list[Measured]:

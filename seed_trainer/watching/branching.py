@@ -25,7 +25,14 @@ from seed_trainer.acting.rollout import TurnTokens, tokens_of
 from seed_trainer.learning import losses
 from seed_trainer.learning.batches import Row, add_teacher_prompts, build_rows, pad_left, pad_right
 from seed_trainer.skills.prompts import outcome_of
-from seed_trainer.watching.value_alignment import Alignment, estimate, state_covariances, weighted_covariance
+from seed_trainer.watching.value_alignment import (
+    Alignment,
+    Array,
+    estimate,
+    mean_scored,
+    state_covariances,
+    weighted_covariance,
+)
 
 MAX_CANDIDATES = 6
 COVERED = 0.98
@@ -144,9 +151,11 @@ def measure_alignment(
     turns = [state.turn for state in states for _ in range(continuations)]
     gates = branch_gates(trainer, episodes, turns, lambda index, tokens: tokens)
     shape = (len(states) // responses, responses, continuations)
-    outcomes = np.array([float(episode.success) for episode in episodes]).reshape(shape)
-    gates_SKM = np.array(gates).reshape(shape)
-    return estimate(*state_covariances(outcomes, gates_SKM), gates_SKM.mean((1, 2)), rng)
+    outcomes = _outcomes(episodes)
+    gates_SKM = np.where(np.isnan(outcomes), np.nan, gates).reshape(shape)
+    mean_gates_S = mean_scored(gates_SKM.reshape(shape[0], -1))
+    found = state_covariances(outcomes.reshape(shape), gates_SKM)
+    return estimate(*found, mean_gates_S, rng, faults=int(np.isnan(outcomes).sum()))
 
 
 def measure_token_alignment(trainer: Any, tasks: Sequence[TaskSpec], continuations: int, seed: int) -> Alignment:
@@ -173,25 +182,33 @@ def measure_token_alignment(trainer: Any, tasks: Sequence[TaskSpec], continuatio
     places = [at for _, at, _ in repeated]
     turns = [state.turn for state, _, _ in repeated]
     gates = branch_gates(trainer, episodes, turns, lambda index, tokens: tokens[places[index] : places[index] + 1])
-    outcomes_BM = np.array([float(episode.success) for episode in episodes]).reshape(len(branches), continuations)
-    gates_BM = np.array(gates).reshape(len(branches), continuations)
+    outcomes = _outcomes(episodes)
+    outcomes_BM = outcomes.reshape(len(branches), continuations)
+    gates_BM = np.where(np.isnan(outcomes), np.nan, gates).reshape(len(branches), continuations)
     crossed, naive, mean_gates, start = [], [], [], 0
     for _, tokens, weights in decisions:
         part = slice(start, start + len(tokens))
         found = weighted_covariance(outcomes_BM[part], gates_BM[part], weights)
         crossed.append(found[0])
         naive.append(found[1])
-        mean_gates.append(float(weights @ gates_BM[part].mean(1)))
+        mean_gates.append(float(weights @ mean_scored(gates_BM[part])))
         start += len(tokens)
-    return estimate(np.array(crossed), np.array(naive), np.array(mean_gates), rng)
+    faults = int(np.isnan(outcomes).sum())
+    return estimate(np.array(crossed), np.array(naive), np.array(mean_gates), rng, faults=faults)
+
+
+def _outcomes(episodes: Sequence[Trajectory]) -> Array:
+    """Return 1 for every solved episode, 0 for every other scored one, and NaN after a fault."""
+    return np.array([float(episode.success) if episode.stop_reason.scored else np.nan for episode in episodes])
 
 
 def _states(trainer: Any, tasks: Sequence[TaskSpec], rng: np.random.Generator) -> list[State]:
     """Play one episode per task and draw one of its turns."""
     trainer.generator.manual_seed(int(rng.integers(2**62)))
-    episodes = [episode for episode in _play(trainer, tasks, [Script() for _ in tasks]) if tokens_of(episode)]
+    played = _play(trainer, tasks, [Script() for _ in tasks])
+    episodes = [episode for episode in played if tokens_of(episode) and episode.stop_reason.scored]
     if not episodes:
-        raise RuntimeError("no episode has a single turn to branch at; look at its error with `seed-train rl`")
+        raise RuntimeError("no episode without a fault has a turn to branch at; look at its error with `seed-train rl`")
     return [State(episode, int(rng.integers(len(tokens_of(episode))))) for episode in episodes]
 
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
-from typing import Any
+from statistics import pstdev
+from typing import Any, NamedTuple
 
 import torch
 from accelerate.utils import gather_object
 from torch import Tensor
 
+from seed_envs.statistics.summary import Played, summarise_outcomes
 from seed_trainer.learning.batches import Row
 from seed_trainer.learning.distillation import Scores
 from seed_trainer.learning.rounds import Block
 from seed_trainer.learning.teacher import loss_mask
+from seed_trainer.watching.panels import flat_summary
 
 DECISION_ENTROPY = 0.5
 """Student entropy in nats above which a token counts as a decision."""
@@ -39,41 +42,66 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
-def append_metrics(trainer: Any, metrics: Mapping[str, float]) -> None:
-    """Append process-averaged metrics to the trainer's training metrics; NaN means "not measured here"."""
-    everyone: list[dict[str, float]] = gather_object([dict(metrics)])
+def append_metrics(trainer: Any, metrics: Mapping[str, float | None]) -> None:
+    """Append process-averaged metrics to the trainer's training metrics.
+
+    NaN means "not measured here" and appends nothing; None is a rate over nothing and is logged as null.
+    """
+    everyone: list[dict[str, float | None]] = gather_object([dict(metrics)])
     for name in sorted({name for record in everyone for name in record}):
-        known = [record[name] for record in everyone if name in record and not math.isnan(record[name])]
+        values = [record[name] for record in everyone if name in record]
+        known = [value for value in values if value is not None and not math.isnan(value)]
         if known:
             trainer._metrics["train"][name].append(_mean(known))
+        elif None in values:
+            trainer._metrics["train"][name].append(math.nan)  # TRL writes null when there is nothing else
 
 
-def outcome_metrics(block: Block) -> dict[str, float]:
-    """Return outcomes, stop reasons and ties of the round's episodes."""
-    episodes = block.episodes
-    steps = sum(episode.num_steps for episode in episodes)
-    by_type: dict[str, list[float]] = defaultdict(list)
-    for episode in episodes:
-        by_type[episode.task_type or "all"].append(float(episode.success))
-    groups = block.returns_N.view(-1, block.group_size)
-    won = block.success_N.view(-1, block.group_size)
-    tied = (groups == groups[:, :1]).all(dim=1)
-    metrics = {
-        "env/success": float(block.success_N.mean()),
-        "env/success_macro": _mean([_mean(values) for values in by_type.values()]),
-        "env/score": _mean([episode.score for episode in episodes]),
-        "env/return": float(block.returns_N.mean()),
-        "env/turns": steps / len(episodes),
-        "env/invalid_actions": sum(not s.action_valid for e in episodes for s in e.steps) / max(steps, 1),
-        "ties/groups": float(tied.float().mean()),
-        "ties/all_won": float((won.min(dim=1).values == 1).float().mean()),
-        "ties/all_lost": float((won.max(dim=1).values == 0).float().mean()),
+class RoundOutcome(NamedTuple):
+    """What the metrics of a round need to know of an episode."""
+
+    played: Played
+    total_reward: float
+    stop_reason: str
+
+
+def outcomes(block: Block) -> list[RoundOutcome]:
+    """Return the outcomes of the round on this process, the group of one task next to each other."""
+    return [
+        RoundOutcome(Played.of(episode), episode.total_reward, episode.stop_reason.value) for episode in block.episodes
+    ]
+
+
+def outcome_metrics(episodes: Sequence[RoundOutcome], group_size: int) -> dict[str, float | None]:
+    """Return outcomes, stop reasons and ties of a round; episodes ended by a fault are counted and enter no rate.
+
+    Args:
+        episodes: Those of all processes.
+        group_size: Episodes per task.
+    """
+    common = flat_summary(summarise_outcomes([episode.played for episode in episodes]))
+    groups = [episodes[start : start + group_size] for start in range(0, len(episodes), group_size)]
+    scored = [known for group in groups if (known := [episode for episode in group if episode.played.scored])]
+    won = [[episode.played.success for episode in group] for group in scored]
+    totals = [[episode.total_reward for episode in group] for group in scored]
+    mean_return = _rate([total for group in totals for total in group])
+    tied = _rate([len(set(group)) == 1 for group in totals])
+    stops = Counter(episode.stop_reason for episode in episodes)
+    return {
+        **{f"env/{name}": value for name, value in common.items()},
+        "env/return": mean_return,
+        "reward": mean_return,
+        "reward_std": _rate([pstdev(group) for group in totals]),
+        "frac_reward_zero_std": tied,
+        "ties/groups": tied,
+        "ties/all_won": _rate([all(group) for group in won]),
+        "ties/all_lost": _rate([not any(group) for group in won]),
+        **{f"stop/{name}": count / len(episodes) for name, count in stops.items()},
     }
-    for name, values in by_type.items():
-        metrics |= {f"env/success/{name}": _mean(values), f"env/episodes/{name}": float(len(values))}
-    stops = Counter(episode.stop_reason.value for episode in episodes)
-    metrics.update({f"stop/{name}": count / len(episodes) for name, count in stops.items()})
-    return metrics
+
+
+def _rate(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
 
 
 def _grams(text: str, size: int = 4) -> set[tuple[str, ...]]:
@@ -81,12 +109,15 @@ def _grams(text: str, size: int = 4) -> set[tuple[str, ...]]:
     return {tuple(words[i : i + size]) for i in range(len(words) - size + 1)}
 
 
-def skill_metrics(block: Block) -> dict[str, float]:
-    """Return how usable and how original the round's skills are."""
-    skills = block.skills
-    if not skills:
+def skill_metrics(block: Block) -> dict[str, float | None]:
+    """Return how usable and how original the skills of the round's scored episodes are."""
+    if not block.skills:
         return {}
-    valid = [(skill, episode) for skill, episode in zip(skills, block.episodes, strict=True) if skill.valid]
+    pairs = [pair for pair in zip(block.skills, block.episodes, strict=True) if pair[1].stop_reason.scored]
+    if not pairs:
+        return {"skill/valid": None}
+    skills = [skill for skill, _ in pairs]
+    valid = [(skill, episode) for skill, episode in pairs if skill.valid]
     texts = [skill.text for skill, _ in valid if skill.text]
     goal_overlap, copied = [], []
     for skill, episode in valid:
@@ -97,7 +128,7 @@ def skill_metrics(block: Block) -> dict[str, float]:
         if grams:
             seen = set().union(*(_grams(step.observation) for step in episode.steps))
             copied.append(len(grams & seen) / len(grams))
-    metrics = {
+    metrics: dict[str, float | None] = {
         "skill/valid": len(valid) / len(skills),
         "skill/tokens": _mean([float(skill.tokens) for skill in skills if skill.tokens]),
         "skill/duplicates": 1 - len(set(texts)) / len(texts) if texts else math.nan,
@@ -106,7 +137,7 @@ def skill_metrics(block: Block) -> dict[str, float]:
     }
     reasons = Counter(skill.reason for skill in skills if not skill.valid)
     metrics.update({f"skill/invalid/{reason}": count / len(skills) for reason, count in reasons.items()})
-    lent = [skill.origin for skill in skills if skill.origin.startswith("shuffled")]
+    lent = [skill.origin for skill, _ in valid if skill.origin.startswith("shuffled")]
     if lent:
         metrics["skill/same_outcome"] = _mean([float(origin.endswith("same_outcome")) for origin in lent])
     return metrics
@@ -143,14 +174,9 @@ def log_round(trainer: Any, block: Block, batch: Mapping[str, Any]) -> None:
         metrics.pop(name, None)
     for name in ("reward", "reward_std", "frac_reward_zero_std"):
         metrics[name].pop()
-    returns = block.returns_N
-    grouped = returns.view(-1, block.group_size)
-    true = {
-        "reward": float(returns.mean()),
-        "reward_std": float(grouped.std(dim=1, correction=0).mean()),
-        "frac_reward_zero_std": float((grouped == grouped[:, :1]).all(dim=1).float().mean()),
-    }
-    append_metrics(trainer, {**true, **outcome_metrics(block), **skill_metrics(block), **token_metrics(block, batch)})
+    everyone: list[RoundOutcome] = gather_object(outcomes(block))
+    measured = {**skill_metrics(block), **token_metrics(block, batch)}
+    append_metrics(trainer, {**outcome_metrics(everyone, block.group_size), **measured})
     if trainer.log_completions:
         _log_table(trainer, block)
 

@@ -74,15 +74,11 @@ def summarise(records: Sequence[Mapping[str, Any]], prefix: str = "eval") -> dic
 
 def compact_record(episode: Trajectory) -> dict[str, Any]:
     """Return what an evaluation keeps of an episode."""
+    outcome = Played.of(episode)._asdict()
     return {
-        "task_id": episode.task_id,
-        "task_type": episode.task_type or "all",
-        "success": episode.success,
-        "score": episode.score,
-        "steps": episode.num_steps,
-        "invalid": sum(not step.action_valid for step in episode.steps),
+        "invalid": outcome.pop("invalid_actions"),
+        **outcome,
         "stop_reason": episode.stop_reason.value,
-        "scored": episode.stop_reason.scored,
         "actions": [step.action for step in episode.steps],
         "error": None if episode.error is None else episode.error.message,
     }

@@ -53,6 +53,7 @@ class Alignment:
         low: Lower end of a 95 % bootstrap interval of the covariance over states.
         high: Upper end.
         states: Number of states.
+        faults: Continuations ended by a fault, which are not scored.
     """
 
     covariance: float
@@ -62,13 +63,14 @@ class Alignment:
     low: float
     high: float
     states: int
+    faults: int = 0
 
 
 def state_covariances(outcomes_SKM: Array, gates_SKM: Array) -> tuple[Array, Array]:
     """Return cross-fitted and naive covariance of every state, both shape (S,).
 
     Args:
-        outcomes_SKM: Outcome of M continuations of each of K sampled responses in each of S states.
+        outcomes_SKM: Outcome of M continuations of each of K sampled responses in each of S states, NaN after a fault.
         gates_SKM: Mean gate of the branch response, one per continuation (each has its own skill).
 
     Raises:
@@ -91,7 +93,7 @@ def weighted_covariance(outcomes_KM: Array, gates_KM: Array, weights_K: Array) -
     """Return cross-fitted and naive covariance of one state whose K branches are all there are.
 
     Args:
-        outcomes_KM: Outcome of M continuations of each branch.
+        outcomes_KM: Outcome of M continuations of each branch, NaN after a fault.
         gates_KM: Gate of the branch under each continuation's own skill.
         weights_K: Probability of each branch, summing to 1.
 
@@ -112,17 +114,34 @@ def weighted_covariance(outcomes_KM: Array, gates_KM: Array, weights_K: Array) -
 def _crossed_and_naive(
     outcomes: Array, gates: Array, covariance: Callable[[Array, Array], Array]
 ) -> tuple[Array, Array]:
-    """Return the covariance of means over different halves of the continuations (last axis), and over the same."""
+    """Return the covariance of means over different halves of the continuations (last axis), and over the same.
+
+    NaN for a state of which one branch has a half without a scored continuation.
+    """
     half = outcomes.shape[-1] // 2
     parts = [(slice(0, half), slice(half, None)), (slice(half, None), slice(0, half))]
-    crossed = [covariance(outcomes[..., a].mean(-1), gates[..., b].mean(-1)) for a, b in parts]
-    return np.mean(crossed, axis=0), covariance(outcomes.mean(-1), gates.mean(-1))
+    gates = np.where(np.isnan(outcomes), np.nan, gates)  # a skill about a fault says nothing either
+    crossed = [covariance(mean_scored(outcomes[..., a]), mean_scored(gates[..., b])) for a, b in parts]
+    return np.mean(crossed, axis=0), covariance(mean_scored(outcomes), mean_scored(gates))
+
+
+def mean_scored(values: Array) -> Array:
+    """Return the mean over the last axis of what is not NaN; NaN where nothing is left."""
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        result: Array = np.where(known, values, 0.0).sum(-1) / known.sum(-1)
+    return result
 
 
 def estimate(
-    crossed_S: Array, naive_S: Array, mean_gates_S: Array, rng: np.random.Generator, resamples: int = 2000
+    crossed_S: Array,
+    naive_S: Array,
+    mean_gates_S: Array,
+    rng: np.random.Generator,
+    resamples: int = 2000,
+    faults: int = 0,
 ) -> Alignment:
-    """Return the alignment over states with a bootstrap interval over states.
+    """Return the alignment over states with a bootstrap interval over states; those that are NaN are left out.
 
     Args:
         crossed_S: Cross-fitted covariance of every state.
@@ -130,9 +149,18 @@ def estimate(
         mean_gates_S: Mean gate of every state.
         rng: Source of the resamples.
         resamples: Number of them.
+        faults: Continuations that were not scored.
+
+    Raises:
+        RuntimeError: If no state is left.
     """
+    known = ~np.isnan(crossed_S)
+    if not known.any():
+        raise RuntimeError(f"{faults} continuations ended by a fault and left no state; look at `seed-train rl` first")
+    crossed_S, naive_S, mean_gates_S = crossed_S[known], naive_S[known], mean_gates_S[known]
     draws = rng.integers(len(crossed_S), size=(resamples, len(crossed_S)))
     low, high = np.quantile(crossed_S[draws].mean(1), [0.025, 0.975])
     mean_gate, covariance = float(mean_gates_S.mean()), float(crossed_S.mean())
     gain = covariance / mean_gate if mean_gate else math.nan
-    return Alignment(covariance, float(naive_S.mean()), mean_gate, gain, float(low), float(high), len(crossed_S))
+    naive, states = float(naive_S.mean()), len(crossed_S)
+    return Alignment(covariance, naive, mean_gate, gain, float(low), float(high), states, faults)

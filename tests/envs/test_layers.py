@@ -44,7 +44,7 @@ def test_nobody_imports_upwards(repo, package):
 
 FAMILIES = ("alfworld", "webshop", "search_qa", "vision")
 ROOMS = (
-    *("errors", "tables"),  # plain helpers of all
+    "errors",  # of all
     *("settings", "acting", "skills", "learning", "watching", "keeping"),  # the wings
     *("report", "stage1", "tiny", "steps", "trainer"),
     *("commands", "quickstart", "cli"),

@@ -51,6 +51,21 @@ def test_estimate_needs_two_responses_and_two_continuations() -> None:
         value_alignment.state_covariances(np.zeros((3, 1, 4)), np.zeros((3, 1, 4)))
 
 
+def test_faults_leave_out_continuations_and_bias_nothing() -> None:
+    """Counted as lost, a fifth of faults would shrink the covariance by as much."""
+    outcomes, gates = toy(200_000, True)
+    faults = np.random.default_rng(1).random(outcomes.shape) < 0.2
+    outcomes[faults], gates[faults] = np.nan, 0.0
+    found = value_alignment.state_covariances(outcomes, gates)
+    means = value_alignment.mean_scored(np.where(faults, np.nan, gates).reshape(len(gates), -1))
+    result = value_alignment.estimate(*found, means, np.random.default_rng(0), resamples=50, faults=int(faults.sum()))
+    assert result.covariance == pytest.approx(0.0758, abs=1.5e-3)
+    assert result.mean_gate == pytest.approx(PI @ W, abs=1e-3)
+    assert 0.6 < result.states / 200_000 < 0.8 and result.faults == faults.sum()
+    with pytest.raises(RuntimeError, match="left no state"):
+        value_alignment.estimate(*np.full((3, 2), np.nan), np.random.default_rng(0), faults=7)
+
+
 def test_token_level_estimate_weighs_branches_by_their_probability() -> None:
     """All four tokens are forced, so that no correction for sampling is due; the naive bias is again E[Cov] / M."""
     rng = np.random.default_rng(0)

@@ -12,7 +12,8 @@ from seed_envs.trajectory import Step, StopReason, Trajectory
 from seed_trainer.learning.batches import Row
 from seed_trainer.learning.rounds import Block, episode_advantages_N, row_advantages_B
 from seed_trainer.settings.options import SEEDOptions
-from seed_trainer.watching.measures import token_metrics
+from seed_trainer.skills.parsing import HindsightSkill
+from seed_trainer.watching.measures import outcome_metrics, outcomes, skill_metrics, token_metrics
 
 
 class Picture:
@@ -107,3 +108,28 @@ def test_one_turn_episodes_have_one_advantage_in_either_unit() -> None:
         row_advantages_B(block(episodes, SEEDOptions(adv_unit=unit), 2), SEEDOptions(adv_unit=unit)) for unit in units
     ]
     torch.testing.assert_close(values[0], values[1])
+
+
+def test_faults_enter_no_rate_of_a_round_and_are_counted_beside_it() -> None:
+    won, lost, fault = episode([1.0], StopReason.SUCCESS), episode([0.0]), episode([0.0, 0.0], FAULT)
+    found = outcome_metrics(outcomes(Block([won, fault, fault, fault, fault, fault, fault, fault], 4)), 4)
+    assert (found["env/success"], found["env/faults"], found["env/turns"]) == (1.0, 7.0, 1.0)
+    assert (found["env/return"], found["env/success/all"], found["env/episodes/all"]) == (1.0, 1.0, 1.0)
+    assert (found["ties/groups"], found["ties/all_won"], found["ties/all_lost"]) == (1.0, 1.0, 0.0)
+    assert found["stop/env_error"] == 7 / 8
+    mixed = outcome_metrics(outcomes(Block([won, lost, fault, fault], 4)), 4)
+    assert (mixed["reward"], mixed["reward_std"], mixed["frac_reward_zero_std"]) == (0.5, 0.5, 0.0)
+    nothing = outcome_metrics(outcomes(Block([fault] * 4, 4)), 4)
+    assert {name: value for name, value in nothing.items() if value is not None} == {
+        "env/faults": 4.0,
+        "stop/env_error": 1.0,
+    }
+
+
+@pytest.mark.parametrize("which", ["all", "success", "failure"])
+def test_no_skill_of_whatever_source_teaches_about_a_fault(which: str) -> None:
+    episodes = [episode([1.0], StopReason.SUCCESS), episode([0.0]), episode([0.0], FAULT), episode([1.0], FAULT)]
+    made = Block(episodes, 4, [HindsightSkill("look there", origin="library")] * 4)
+    assert made.teaches(which) == [which != "failure", which != "success", False, False]
+    assert skill_metrics(Block(episodes[2:], 2, made.skills[2:])) == {"skill/valid": None}
+    assert skill_metrics(Block([*episodes[:2], *episodes[2:]], 4, made.skills))["skill/valid"] == 1.0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from word_world import GROWING, WINDOW, WORDS
+from word_world import GROWING, WINDOW, WORDS, WordEnv
 
 from seed_envs.rollout import Request
 from seed_trainer.acting.rollout import TokenPolicy
@@ -279,6 +279,38 @@ def test_every_logged_metric_of_ours_is_explained(make_trainer: TrainerFactory) 
             if f"stale/gate_gap/{age}" in line:
                 assert line[f"stale/gate_gap/{age}"] <= line[f"stale/bound/{age}"] + 1e-9
                 assert line[f"stale/violations/{age}"] == 0.0
+
+
+@pytest.mark.parametrize("source", ["own", "generic", "none", "library", "stale_text(1)"])
+def test_faults_of_a_flaky_environment_are_never_scored(
+    make_trainer: TrainerFactory, library: str, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Episodes about "red" fault at once, all others in the second round; a healthy run would count them as lost."""
+    act = WordEnv._act
+
+    def flaky(env: WordEnv, action: str) -> Any:
+        if env.word == "red" or down:
+            raise RuntimeError("the back end is gone")
+        return act(env, action)
+
+    down: list[int] = []
+    monkeypatch.setattr(WordEnv, "_act", flaky)
+    trainer = make_trainer(opd_coef=0.3, skill_source=source, skill_library=library, panel=True, logging_steps=2)
+    panel = trainer.evaluate()
+    assert (panel["eval_faults"], panel["eval_episodes"]) == (1.0, 3.0)
+    trainer.model.train()
+    batch = trainer._generate_and_score_completions([{"task_id": word} for word in WORDS for _ in range(4)])
+    faulted = batch["episode"] < 4  # the group of "red"
+    assert not batch["opd_mask"][faulted].any() and not batch["advantages"][faulted].any()
+    assert source in ("own", "stale_text(1)") or bool(batch["opd_mask"][~faulted].all())
+    trainer._metrics["train"].clear()
+    down.append(1)
+    trainer.train()
+    line = next(line for line in metrics(trainer) if "env/faults" in line)
+    assert line["env/faults"] == 16.0 and line["stop/env_error"] == 1.0
+    rates = ("env/success", "env/success_macro", "env/return", "ties/all_lost", "skill/valid", "reward")
+    assert [line[name] for name in rates] == [None] * len(rates)
+    assert trainer.evaluate()["eval_success"] is None
 
 
 def test_opid_step_skills_move_only_the_tokens_of_their_step(make_trainer: TrainerFactory) -> None:
