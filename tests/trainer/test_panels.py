@@ -10,7 +10,7 @@ import pytest
 from seed_benchmarks.plan import build_plan
 from seed_benchmarks.records import EpisodeRecord
 from seed_benchmarks.summary import summarise as summarise_run
-from seed_trainer.cli import UserError
+from seed_trainer.errors import UserError
 from seed_trainer.settings.tasks import draw_tasks
 from seed_trainer.watching.panels import summarise
 
