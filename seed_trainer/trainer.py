@@ -105,7 +105,7 @@ class SEEDTrainer(SEEDSteps):
         peft_config: Any = None,
         quantization_config: Any = None,
     ) -> None:
-        episodes = args.per_device_train_batch_size * args.steps_per_generation * args.world_size
+        episodes = args.episodes_per_process * args.world_size
         tasks_per_round = episodes // args.num_generations
         if len(train_dataset) < tasks_per_round:
             raise ValueError(f"{len(train_dataset)} training tasks are fewer than the {tasks_per_round} of one round")
@@ -135,7 +135,7 @@ class SEEDTrainer(SEEDSteps):
             self.chat_template_kwargs,
             self.eos_token_ids,
         )
-        self.player = EpisodePlayer(make_env, env_id, self.profile, args.max_concurrent_episodes, args.env_backend)
+        self.player = EpisodePlayer(make_env, env_id, self.profile, args.concurrent_episodes, args.env_backend)
         self.generator = torch.Generator(device=self.accelerator.device)
         self.sampler = self._make_sampler()
         if args.skill_reward_coef and self._is_vlm:

@@ -17,9 +17,9 @@ from seed_envs.rollout import Policy, rollout
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import Trajectory
 from seed_envs.vector import EnvPool
+from seed_trainer.settings.options import CONCURRENT_EPISODES
 
 MakeEnv = Callable[[], gym.Env[Any, str]]
-DEFAULT_POOL = 64
 
 
 class EpisodePlayer:
@@ -29,8 +29,7 @@ class EpisodePlayer:
         make_env: Builds one agent environment.
         env_id: Recorded in trajectories.
         profile: How turns are shown.
-        max_concurrent: Largest number of episodes at a time; 0 plays everything that is asked for at once, up to 64
-            unless a single block is larger.
+        max_concurrent: Largest number of episodes at a time.
         backend: How the pool steps its environments.
     """
 
@@ -39,7 +38,7 @@ class EpisodePlayer:
         make_env: MakeEnv,
         env_id: str,
         profile: Profile,
-        max_concurrent: int = 0,
+        max_concurrent: int = CONCURRENT_EPISODES,
         backend: Literal["inline", "thread", "process"] = "inline",
     ) -> None:
         self.make_env = make_env
@@ -57,8 +56,7 @@ class EpisodePlayer:
         skill_for: Callable[[Trajectory], str] | None = None,
     ) -> list[Trajectory]:
         """Play one episode per task, in order; ``skill_for`` puts a skill into the actor's own prompts."""
-        size = self.max_concurrent or max(DEFAULT_POOL, self._pool.size if self._pool else 0)
-        pool = self._get_pool(min(size, max(len(tasks), 1)))
+        pool = self._get_pool(min(self.max_concurrent, max(len(tasks), 1)))
         episodes: list[Trajectory] = []
         # Whole batches rather than refilled slots: every batch starts together, so caches stay aligned.
         for start in range(0, len(tasks), pool.size):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 from trl import GRPOConfig
 
-from seed_trainer.settings.options import LOSS_TYPES, SEEDOptions, option, parse_skill_source
+from seed_trainer.settings.options import CONCURRENT_EPISODES, LOSS_TYPES, SEEDOptions, option, parse_skill_source
 
 TRL_SAVE_STEPS = 500
 """TRL's default of ``save_steps``, which means "not set" here."""
@@ -74,6 +74,16 @@ class SEEDConfig(SEEDOptions, GRPOConfig):
             warnings.warn("episode rows under vLLM: prefer vllm_importance_sampling_mode=token_truncate", stacklevel=3)
 
     @property
+    def episodes_per_process(self) -> int:
+        """Episodes of one round on one process: its block."""
+        return int(self.per_device_train_batch_size * self.steps_per_generation)
+
+    @property
+    def concurrent_episodes(self) -> int:
+        """Largest number of episodes played at the same time on one process."""
+        return self.max_concurrent_episodes or max(CONCURRENT_EPISODES, self.episodes_per_process)
+
+    @property
     def micro_steps_per_round(self) -> int:
         """Forward-backward passes made from one rollout."""
         return int(self.steps_per_generation * self.num_iterations)
@@ -104,7 +114,7 @@ class SEEDConfig(SEEDOptions, GRPOConfig):
                 f"gradient_accumulation_steps={accumulation} and steps_per_generation x num_iterations={micro} must be "
                 "multiples of one another, else a round ends in the middle of an optimiser step"
             )
-        local = self.per_device_train_batch_size * self.steps_per_generation
+        local = self.episodes_per_process
         if local % self.num_generations:
             raise ValueError(
                 f"per_device_train_batch_size x steps_per_generation = {local} episodes per process must be a multiple "

@@ -75,7 +75,7 @@ def _text(value: Any) -> str:
 def arithmetic(args: SEEDConfig, training_tasks: int) -> list[tuple[str, str]]:
     """Return the sizes that follow from a configuration."""
     world = args.world_size
-    episodes = args.per_device_train_batch_size * args.steps_per_generation * world
+    episodes = args.episodes_per_process * world
     tasks = episodes // args.num_generations
     rounds = args.max_steps / args.steps_per_round if args.max_steps > 0 else None
     draws = tasks * rounds if rounds else None

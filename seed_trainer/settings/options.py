@@ -26,6 +26,9 @@ SKILL_SOURCES = (
     "wrong_outcome",
     "none",
 )
+CONCURRENT_EPISODES = 64
+"""Episodes played at the same time where nothing says otherwise: panels, stage 1, branching."""
+
 LOSS_TYPES = frozenset({"dapo", "cispo", "vespo", "grpo", "sapo", "bnpo", "dr_grpo"})
 """TRL's loss types whose normaliser the distillation term can share."""
 RESUME_ANYWAY = "Resume a checkpoint although its run had other settings, or its completeness cannot be checked."
@@ -105,7 +108,9 @@ class SEEDOptions:
     max_prompt_length: int = option(
         4096, "Length limit of a prompt; the oldest history is cut, never skill, task or observation.", "released"
     )
-    max_concurrent_episodes: int = option(0, "Episodes played at the same time per process (0: the whole block).")
+    max_concurrent_episodes: int = option(
+        0, "Episodes played at the same time per process (0: the whole block; of a panel at least 64)."
+    )
     env_backend: Literal["inline", "thread", "process"] = option("inline", "How environments are stepped.")
     # Hindsight skills
     skill_source: str = option(

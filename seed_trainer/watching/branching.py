@@ -229,7 +229,7 @@ def _decision(trainer: Any, tokens: TurnTokens) -> tuple[int, TokenIds, np.ndarr
 def _play(trainer: Any, tasks: Sequence[TaskSpec], scripts: Sequence[Script]) -> list[Trajectory]:
     args = trainer.args
     episodes: list[Trajectory] = []
-    size = args.max_concurrent_episodes or 64
+    size = args.concurrent_episodes
     for start in range(0, len(tasks), size):
         policy = trainer._policy(Decoding(args.max_turn_length, trainer.temperature))
         policy.sampler = ForcedSampler(trainer.sampler, scripts[start : start + size], trainer.eos_token_ids)

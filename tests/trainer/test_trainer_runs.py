@@ -313,6 +313,20 @@ def test_faults_of_a_flaky_environment_are_never_scored(
     assert trainer.evaluate()["eval_success"] is None
 
 
+@pytest.mark.parametrize(("limit", "together"), [(0, 128), (48, 48)])
+def test_a_block_is_played_at_once_unless_limited(
+    make_trainer: TrainerFactory, limit: int, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = make_trainer(
+        per_device_train_batch_size=64, num_generations=32, max_concurrent_episodes=limit, tasks=8, max_turn_length=1
+    )
+    asked: list[int] = []
+    act = TokenPolicy.__call__
+    monkeypatch.setattr(TokenPolicy, "__call__", lambda policy, turn: asked.append(len(turn)) or act(policy, turn))
+    trainer._play([{"task_id": word} for word in WORDS for _ in range(32)])
+    assert max(asked) == together and asked[0] == together
+
+
 def test_opid_step_skills_move_only_the_tokens_of_their_step(make_trainer: TrainerFactory) -> None:
     from seed_trainer.learning.rounds import Block
     from seed_trainer.skills.parsing import HindsightSkill
