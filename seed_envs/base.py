@@ -1,17 +1,27 @@
 """``SeedEnv``: the skeleton every environment of this package fills in.
 
-It owns reset and step, the choice of a task, and the info dictionary, whose keys never vary. It knows no rules, no
-prompt and no reward scaling: rules live in the environment folders, the rest in ``seed_envs.wrappers``.
+It owns reset and step, the choice of a task, and the info dictionary, whose keys never vary; reset adds ``data``, the
+run card of the task. It knows no rules, no prompt and no reward scaling: rules live in the environment folders, the
+rest in ``seed_envs.wrappers``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import gymnasium as gym
 
-from seed_envs.errors import BaselineUnavailable, EpisodeEnded, UnknownOption, UnknownSplit, UnknownTask, close_matches
+from seed_envs.data_card import GENERATED, DataSource
+from seed_envs.errors import (
+    BaselineUnavailable,
+    EpisodeEnded,
+    UnboundedSplit,
+    UnknownOption,
+    UnknownSplit,
+    UnknownTask,
+    close_matches,
+)
 from seed_envs.spaces import UnicodeText
 
 Obs = TypeVar("Obs")
@@ -142,6 +152,8 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
         self.action_space = UnicodeText(MAX_ACTION_LENGTH)
         self.observation_space = UnicodeText()  # type: ignore[assignment]  # vision environments set their own
         self.task_id = ""
+        self._members: dict[str, Container[str]] = {}
+        self._sizes: dict[str, int | None] = {}
         self._running = False
         self._action_valid = True
         self._invalid_reason = ""
@@ -161,6 +173,30 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
     def plain_task_id(self, task_id: str) -> str:
         """The id of a task that the caller named in another way, such as by the path of its file."""
         return task_id
+
+    def belongs(self, task_id: str, split: str) -> bool:
+        """Whether a task is one of a split's; a split without a list is believed."""
+        members = self._members.get(split)
+        if members is None:
+            try:
+                ids = self.task_ids(split)
+            except UnboundedSplit:
+                return True
+            members = self._members[split] = frozenset(ids) if isinstance(ids, (list, tuple)) else ids
+        return task_id in members
+
+    def data_source(self, task_id: str) -> DataSource:
+        """What a task is made of; the base class says: invented here."""
+        return GENERATED
+
+    def data_card(self, task_id: str, split: str) -> dict[str, Any]:
+        """The run card of a task (see :class:`~seed_envs.data_card.DataSource`)."""
+        if split not in self._sizes:
+            try:
+                self._sizes[split] = len(self.task_ids(split)) if split else None
+            except UnboundedSplit:
+                self._sizes[split] = None
+        return self.data_source(task_id).card(split, self._sizes[split])
 
     def require_data(self, split: str) -> None:
         """Make sure, before a run, that every listed task of a split can be played.
@@ -246,7 +282,7 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
                 accept further keys (``option_keys``).
 
         Raises:
-            UnknownOption: For a key nobody reads, or options that are no dictionary.
+            UnknownOption: For a key nobody reads, options that are no dictionary, or a task that is not of the split.
             UnknownTask: For an id no manifest or generator knows, or one that is no string.
             UnknownSplit: For a split that does not exist.
         """
@@ -260,16 +296,24 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
                 raise UnknownOption(f"reset option {key!r} is unknown; accepted: {known}.{close_matches(key, known)}")
         if "split" in chosen:
             chosen["split"] = self.check_split(chosen["split"])
-        task_id = chosen["task_id"] if "task_id" in chosen else self._choose_task(chosen)
+        explicit = "task_id" in chosen
+        task_id = chosen["task_id"] if explicit else self._choose_task(chosen)
         if not isinstance(task_id, str):
             raise UnknownTask(f"a task id is a str; got {type(task_id).__name__}: {task_id!r}")
         task_id = self.plain_task_id(task_id)
+        split = chosen.get("split", "" if explicit else self.split)
+        if split and not explicit and not self.option_keys.isdisjoint(chosen) and not self.belongs(task_id, split):
+            split = ""  # named by an option of the environment's own, such as a level or a goal
         self._running = False  # a task that cannot start leaves nothing to step
         observation = self._begin(task_id, chosen)
+        if explicit and split and not self.belongs(task_id, split):
+            raise UnknownOption(f"task_id {task_id!r} is no task of split {split!r}; leave 'split' out to play it")
         self.task_id = task_id
         self._running = True
         self._action_valid, self._invalid_reason, self._stop_reason = True, "", ""
-        return observation, self._info()
+        info = self._info()
+        info["data"] = self.data_card(task_id, split)
+        return observation, info
 
     def step(self, action: str) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
         """Send one action.

@@ -50,7 +50,7 @@ def named_folder(
     """Where an environment's data should be, and who says so.
 
     The first that is given wins: ``explicit``, the environment variable ``variable``, ``$SEED_DATA_DIR/<name>``; else
-    the download cache, or the first of ``elsewhere`` that exists when the cache holds nothing.
+    the download cache, or the first of ``elsewhere`` that holds something when the cache holds nothing.
 
     Args:
         name: Folder name, e.g. ``"alfworld"``.
@@ -69,7 +69,7 @@ def named_folder(
         return (Path(os.environ["SEED_DATA_DIR"]) / name).expanduser(), "$SEED_DATA_DIR"
     cached = cache_root() / name
     others = [Path(place).expanduser() for place in elsewhere]
-    found = next((place for place in (cached, *others) if place.is_dir()), cached)
+    found = next((place for place in (cached, *others) if place.is_dir() and any(place.iterdir())), cached)
     return found, "the download cache" if found == cached else "the publishers' own tool"
 
 

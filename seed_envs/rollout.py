@@ -181,6 +181,7 @@ def _begin(episode: _Episode, result: SlotResult) -> None:
     trajectory, turn = episode.trajectory, result.info["turn"]
     trajectory.task_id, trajectory.task_type = result.info["task_id"], result.info["task_type"]
     trajectory.goal, trajectory.final_observation = result.info["goal"], turn.observation
+    trajectory.data = dict(result.info.get("data", {}))  # an environment of somebody else's may have none
     episode.turns.append(turn)
 
 

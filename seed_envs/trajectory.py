@@ -93,6 +93,7 @@ class Trajectory:
         total_reward: Sum of the step rewards.
         error: Set when a fault ended the episode.
         extras: The environment's extras of the last info, under the environment's name.
+        data: What the task is made of (the run card of ``reset``).
     """
 
     env_id: str
@@ -109,6 +110,7 @@ class Trajectory:
     total_reward: float = 0.0
     error: EpisodeError | None = None
     extras: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
 
     @property
     def num_steps(self) -> int:
@@ -148,6 +150,7 @@ class Trajectory:
             "total_reward": self.total_reward,
             "error": error,
             "extras": {key: value for key, value in self.extras.items() if _is_json(value)},
+            "data": self.data,
         }
 
     @classmethod

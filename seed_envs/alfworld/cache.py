@@ -192,11 +192,11 @@ class CacheLibrary(Indexed):
         path: the cache file.
 
     Attributes:
-        digest: SHA-256 of the compiled content.
+        files: The folder's name with the SHA-256 of the compiled content.
     """
 
     def __init__(self, path: Path) -> None:
-        self.digest, contents, self._records = _read_cache(path)
+        self._content_hash, contents, self._records = _read_cache(path)
         self._path = path
         try:
             self._places: dict[str, list[int]] = dict(contents["places"])
@@ -211,14 +211,17 @@ class CacheLibrary(Indexed):
         except _DAMAGE as error:
             raise DataInvalid(f"{self._path}: the record of {task_id!r} is damaged: {error}; {_REBUILD}") from error
 
+    def _digest(self) -> str:
+        return self._content_hash
+
     @cached_property
-    def _files(self) -> Indexed:
+    def _documents(self) -> Indexed:
         return open_source(self.source)
 
     def document(self, task_id: str) -> dict[str, Any]:
         """See ``library.Library``; read from the files the cache was made from."""
         self._check(task_id)
-        return self._files.document(task_id)
+        return self._documents.document(task_id)
 
 
 _REBUILD: Final = "rebuild it with: python -m seed_envs.alfworld import PATH"

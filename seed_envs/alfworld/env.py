@@ -24,8 +24,9 @@ from seed_envs.alfworld.generator import rooms
 from seed_envs.alfworld.journal import Journal
 from seed_envs.alfworld.oracle import Planner, secrets
 from seed_envs.alfworld.quirks import Quirks, QuirkSpec
-from seed_envs.alfworld.tasks import ORIGINAL_SPLITS, SPLITS, TaskChooser, TaskSource, plain_id
+from seed_envs.alfworld.tasks import ORIGINAL_SPLITS, SPLITS, TaskChooser, TaskSource, belongs, plain_id
 from seed_envs.base import MAX_ACTION_LENGTH, LazyActions, Outcome, SeedEnv, TaskStatus
+from seed_envs.data_card import DataSource
 from seed_envs.errors import InvalidState
 from seed_envs.spaces import UnicodeText
 
@@ -229,6 +230,14 @@ class ALFWorldEnv(SeedEnv[str]):
     def require_data(self, split: str) -> None:
         """See ``SeedEnv.require_data``."""
         self.source.require(self.check_split(split))
+
+    def belongs(self, task_id: str, split: str) -> bool:
+        """See ``SeedEnv.belongs``; told from the id, so that own games count for two splits."""
+        return belongs(task_id, split)
+
+    def data_source(self, task_id: str) -> DataSource:
+        """See ``SeedEnv.data_source``."""
+        return self.source.data_source(task_id)
 
     def plain_task_id(self, task_id: str) -> str:
         """See ``SeedEnv.plain_task_id``: paths of game files, ``task/trial``, and the original's split names."""

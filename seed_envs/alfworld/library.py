@@ -13,6 +13,7 @@ import lzma
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -26,6 +27,7 @@ from seed_envs.alfworld.gamefile import (
     name_reason,
     read_game_file,
 )
+from seed_envs.data_card import content_hash, file_hash
 from seed_envs.errors import DataInvalid, DataMissing, UnknownTask, close_matches
 
 OFFICIAL_SPLITS: Final = ("train", "valid_seen", "valid_unseen")
@@ -47,6 +49,10 @@ class Library(Protocol):
     @property
     def skipped(self) -> Mapping[str, Sequence[str]]:
         """Reason -> ids (or messages that begin with one) of what was found and left out, as far as known by now."""
+
+    @property
+    def files(self) -> tuple[tuple[str, str], ...]:
+        """Name and SHA-256 of the content of what the games come from."""
 
     def playable(self, task_id: str) -> bool:
         """Whether a listed game compiles; one that does not is added to ``skipped``."""
@@ -86,6 +92,15 @@ class Indexed:
             self._check(task_id)
             game = self._games[task_id] = self._compile(task_id)
         return game
+
+    @cached_property
+    def files(self) -> tuple[tuple[str, str], ...]:
+        """See :class:`Library`."""
+        return ((self.source.name, self._digest()),)
+
+    def _digest(self) -> str:
+        """SHA-256 of the content of all games."""
+        raise NotImplementedError
 
     def playable(self, task_id: str) -> bool:
         """See :class:`Library`."""
@@ -131,6 +146,9 @@ class PackLibrary(Indexed):
                 self._lines[task_id] = zlib.compress(line, 1)
         super().__init__(tuple(self._lines), path, skipped)
 
+    def _digest(self) -> str:
+        return file_hash(self.source)
+
     def _record(self, task_id: str) -> dict[str, Any]:
         self._check(task_id)
         record: dict[str, Any] = json.loads(zlib.decompress(self._lines[task_id]))
@@ -164,6 +182,9 @@ class TreeLibrary(Indexed):
                 self._paths[task_id] = path
         super().__init__(tuple(self._paths), folder, skipped)
 
+    def _digest(self) -> str:
+        return content_hash(f"{task_id} {file_hash(self._paths[task_id])}\n".encode() for task_id in self.ids)
+
     def _compile(self, task_id: str) -> Game:
         return read_game_file(self._paths[task_id], task_id)
 
@@ -191,6 +212,12 @@ class MixedLibrary(Indexed):
                 if self._part.setdefault(task_id, part) is not part:
                     skipped.setdefault(TWICE, []).append(task_id)
         super().__init__(tuple(self._part), folder, skipped)
+        self._parts = parts
+
+    @cached_property
+    def files(self) -> tuple[tuple[str, str], ...]:
+        """See :class:`Library`."""
+        return tuple(file for part in self._parts for file in part.files)
 
     def _compile(self, task_id: str) -> Game:
         return self._part[task_id].game(task_id)

@@ -27,6 +27,7 @@ from seed_envs.alfworld.library import GAME_FILE, OFFICIAL_SPLITS, Library
 from seed_envs.alfworld.pddl import Problem, write_problem
 from seed_envs.data import data_dir as find_data
 from seed_envs.data import named_folder
+from seed_envs.data_card import GENERATED, DataSource, Kind, counted
 from seed_envs.errors import DataMissing, NoTaskMatches, UnboundedSplit, UnknownTask, close_matches
 from seed_envs.tasks import Manifest
 
@@ -73,6 +74,7 @@ class TaskSource:
         self._library: Library | None = None
         self._complete: set[str] = set()
         self._custom: tuple[str, ...] | None = None
+        self._sources: dict[str, DataSource] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the games: a copy in another process opens them when it needs them."""
@@ -134,6 +136,18 @@ class TaskSource:
                 f"{self._where()}, the first being {missing[0]!r}; run: {self._cure()}"
             )
         self._complete.add(split)
+
+    def data_source(self, task_id: str) -> DataSource:
+        """What a game is made of: a listed official game, one of the user's own, or a generated one."""
+        if task_id.startswith(_GENERATED):
+            return GENERATED
+        split = task_id.partition("/")[0]
+        kind: Kind = "real" if split in OFFICIAL_SPLITS and task_id in manifest(split) else "own"
+        if kind not in self._sources:
+            library = self.library()
+            skipped = counted({reason: len(names) for reason, names in library.skipped.items()})
+            self._sources[kind] = DataSource(kind, library.files, "", skipped)
+        return self._sources[kind]
 
     def _custom_ids(self) -> tuple[str, ...]:
         if self._custom is None:

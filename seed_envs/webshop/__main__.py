@@ -6,7 +6,7 @@ import argparse
 import gzip
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,9 @@ def _add_catalogue(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--human-goals", action="store_true", help="use human instructions")
 
 
-def _spec(arguments: argparse.Namespace, **changes: Any) -> ShopSpec:
-    rules = resolve_rules(arguments.mode, {"show_score": True} if changes.pop("show_score", False) else None)
+def _spec(arguments: argparse.Namespace, overrides: Mapping[str, Any] | None = None, **changes: Any) -> ShopSpec:
     return ShopSpec(
-        rules=rules,
+        rules=resolve_rules(arguments.mode, overrides),
         catalogue="files" if arguments.data_dir else "generated",
         folder=arguments.data_dir,
         num_products=arguments.num_products,
@@ -44,7 +43,7 @@ def _serve(arguments: argparse.Namespace) -> None:
     shop = get_shop(
         _spec(
             arguments,
-            show_score=True,
+            {"show_score": True} if arguments.parity else {"show_score": True, "done_page": "thanks"},
             show_attrs=arguments.attrs,
             reviews=arguments.reviews,
             hostile=arguments.hostile,
@@ -119,6 +118,7 @@ def _parser() -> Parser:
     serve.add_argument("--log", type=Path, metavar="FOLDER", help="one action log per session")
     serve.add_argument("--attrs", action="store_true", help="add the Attributes page")
     serve.add_argument("--reviews", action="store_true", help="show reviews and ratings")
+    serve.add_argument("--parity", action="store_true", help="keep the original's purchase page, made for crowd work")
     serve.add_argument("--hostile", action="store_true", help="add products with hostile texts")
     serve.set_defaults(run=_serve)
     generate = commands.add_parser("generate", help="write a generated catalogue in the original format")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 _ORIGINAL = re.compile(r"(.+)\[(.+)\]")
+_IMAGINED = re.compile(r"^\s*observation\s*\d*\s*:", re.IGNORECASE | re.MULTILINE)
 _TOLERANT = re.compile(r"(search|click)\s*\[", re.IGNORECASE)
 
 
@@ -40,10 +41,16 @@ def parse_original(action: str, clickables: Callable[[], Collection[str]]) -> Co
 def parse_tolerant(action: str, clickables: Callable[[], Collection[str]]) -> Command:
     """Reads the last action of a text, in any case, with blanks trimmed.
 
+    A model that goes on by itself after its action (``search[..]``, then an ``Observation:`` of its own and what it
+    would do next) has acted once: what follows such a line is not read.
+
     Args:
         action: The agent's text.
         clickables: Buttons of the page; a click is closed at the bracket that gives the longest of them.
     """
+    imagined = _IMAGINED.search(action)
+    if imagined is not None and _TOLERANT.search(action, 0, imagined.start()):
+        action = action[: imagined.start()]
     matches = list(_TOLERANT.finditer(action))
     last = None
     for match in matches:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from random import Random
@@ -151,6 +152,7 @@ def load_products(
     rng: Random,
     num_products: int | None = None,
     with_reviews: bool = True,
+    skipped: Counter[str] | None = None,
 ) -> tuple[Product, ...]:
     """Turns file rows into products, in file order.
 
@@ -161,6 +163,7 @@ def load_products(
         rng: Source of the hidden price of products with a price range; drawn in product order.
         num_products: Only the first so many rows.
         with_reviews: Whether reviews and the rating are read.
+        skipped: Counts the rows that are left out, as the original leaves them out, by reason.
 
     Raises:
         DataInvalid: If a row is malformed, naming its asin.
@@ -172,7 +175,10 @@ def load_products(
             break
         try:
             asin = checked_text(row["asin"], "asin")
-            if asin == "nan" or len(asin) > MAX_ASIN_LENGTH or asin in seen:
+            reason = _left_out(asin, seen)
+            if reason:
+                if skipped is not None:
+                    skipped[reason] += 1
                 continue
             seen.add(asin)
             products.append(_product(row, entries.get(asin, {}), rules, rng, with_reviews))
@@ -182,6 +188,13 @@ def load_products(
                 f"product row {number} (asin {shown!r}) is not in the WebShop format: {error!r}"
             ) from error
     return tuple(products)
+
+
+def _left_out(asin: str, seen: Container[str]) -> str:
+    """Why the original passes over a row, or an empty string."""
+    if asin == "nan" or len(asin) > MAX_ASIN_LENGTH:
+        return "asin missing or too long"
+    return "the same asin again" if asin in seen else ""
 
 
 def _product(
@@ -241,11 +254,20 @@ def _nonempty(options: Mapping[str, tuple[str, ...]], asin: str) -> dict[str, tu
     return kept
 
 
+def _amount(number: float) -> tuple[float, ...]:
+    """A price that a file gives as a number, dollars."""
+    if not 0 <= number < float("inf"):
+        raise ValueError("no amount of money")
+    return (float(number),)
+
+
 def _prices(row: Mapping[str, Any], rules: Rules) -> tuple[float, ...]:
     text = row.get("pricing") or ""
     try:
+        if rules.lenient_files and isinstance(text, (int, float)) and not isinstance(text, bool):
+            return _amount(text)
         return parse_price(text)
-    except ValueError as error:
+    except (ValueError, AttributeError) as error:
         if not rules.lenient_files:
             raise ValueError(f"price {text!r}: {error}") from None
         warnings.warn(f"product {row['asin']}: price {text!r} counts as missing ({error})", stacklevel=5)

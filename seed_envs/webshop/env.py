@@ -12,7 +12,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from seed_envs.arguments import check_choice, whole_number
 from seed_envs.base import MAX_ACTION_LENGTH, LazyActions, Outcome, SeedEnv, TaskStatus
-from seed_envs.errors import InvalidState, NoTaskMatches, UnknownTask
+from seed_envs.data_card import DataSource
+from seed_envs.errors import InvalidState, NoTaskMatches, UnknownOption, UnknownTask
 from seed_envs.webshop.actions import PARSERS
 from seed_envs.webshop.goals import Goal
 from seed_envs.webshop.modes import resolve_rules
@@ -59,7 +60,7 @@ class WebShopEnv(SeedEnv[str]):
     ## Action space
     Text: ``search[words]`` or ``click[button]``. Buttons, products (by asin) and option values are lower case and are
     listed in ``admissible_actions``. The original's grammar is strict (one action, no blanks around it); the fixed mode
-    trims, ignores case and takes the last action of a reply.
+    trims, ignores case and takes the last action of a reply, but none after an ``Observation:`` the model imagined.
 
     ## Observation space
     Text, by ``obs_mode``: ``text`` (page strings joined by `` [SEP] ``), ``text_rich`` (one line per string, buttons
@@ -92,6 +93,8 @@ class WebShopEnv(SeedEnv[str]):
     ## Differences from the original
     In both modes: hidden prices and caps are seeded, tasks are drawn uniformly over a split, a step after the purchase
     raises, no action can crash the shop, every refused action has a reason in info, nothing needs Java, torch or spaCy.
+    The observation form ``html`` is not offered: pages are HTML on the site (``python -m seed_envs.webshop serve``),
+    where visitors see a plain page of thanks unless it is started with ``--parity``.
 
     ## References and asset credits
     Yao et al., WebShop: Towards Scalable Real-World Web Interaction with Grounded Language Agents, NeurIPS 2022;
@@ -100,8 +103,9 @@ class WebShopEnv(SeedEnv[str]):
     Args:
         mode: ``original`` or ``fixed``.
         rules: Overrides of single switches, see ``modes.Rules``.
-        catalogue: ``generated`` or ``files``.
-        data_dir: Folder of the files (default ``$WEBSHOP_DATA``, ``$SEED_DATA_DIR/webshop`` or the cache).
+        catalogue: ``generated`` or ``files``; by default files where ``data_dir`` is given.
+        data_dir: Folder of the files (for ``files`` by default ``$WEBSHOP_DATA``, ``$SEED_DATA_DIR/webshop`` or the
+            cache).
         num_products: Catalogue size or number of rows read.
         catalogue_seed: Seed of the generator.
         price_seed: Seed of hidden prices and price caps.
@@ -128,7 +132,7 @@ class WebShopEnv(SeedEnv[str]):
         *,
         mode: str = "original",
         rules: Mapping[str, Any] | None = None,
-        catalogue: str = "generated",
+        catalogue: str | None = None,
         data_dir: str | os.PathLike[str] | None = None,
         num_products: int | None = None,
         catalogue_seed: int = 0,
@@ -152,7 +156,7 @@ class WebShopEnv(SeedEnv[str]):
         self.mode = mode
         self._shop_spec = ShopSpec(
             rules=resolve_rules(mode, rules),
-            catalogue=catalogue,
+            catalogue=catalogue or ("generated" if data_dir is None else "files"),
             folder=None if data_dir is None else str(data_dir),
             num_products=None if num_products is None else whole_number("num_products", num_products, 1),
             catalogue_seed=whole_number("catalogue_seed", catalogue_seed),
@@ -189,13 +193,16 @@ class WebShopEnv(SeedEnv[str]):
         return self.shop.tasks.manifest(split)
 
     def _choose_task(self, options: dict[str, Any]) -> str:
-        if "goal" in options:
-            return self.shop.tasks.at(options["goal"]).task_id
         split = options.get("split", self.split)
+        if "goal" in options:
+            task_id = self.shop.tasks.at(options["goal"]).task_id
+            if "split" in options and not self.belongs(task_id, split):
+                raise UnknownOption(f"goal {options['goal']} ({task_id}) is not in split {split!r}; leave one out")
+            return task_id
         if not self.task_ids(split):
             raise NoTaskMatches(
-                f"split {split!r} has no goal: this catalogue of {len(self.shop.products)} products has "
-                f"{len(self.shop.goals)} goals in all. Use a larger num_products or split='all'"
+                f"split {split!r} has no goal: {len(self.shop.products)} products of {self._catalogue()} have "
+                f"{len(self.shop.goals)} {self.shop.source.goals} goals in all. Use split='all' or {self._remedy()}"
             )
         if self.shop.rules.sampling == "uniform":
             return super()._choose_task(options)
@@ -206,10 +213,24 @@ class WebShopEnv(SeedEnv[str]):
             drawn += 1
         return self.task_ids(split)[min(drawn, len(cumulative) - 1)]
 
+    def _catalogue(self) -> str:
+        return " + ".join(name for name, _ in self.shop.source.files) or "the generated catalogue"
+
+    def _remedy(self) -> str:
+        if self.shop.source.goals == "human" and self.shop.source.files:
+            return f"files with more human goals than {self.shop.source.files[-1][0]}"
+        return "a larger num_products" if not self.shop.source.files else "a larger catalogue"
+
+    def data_source(self, task_id: str) -> DataSource:
+        """See ``SeedEnv.data_source``."""
+        return self.shop.source
+
     # -- episode -------------------------------------------------------------------------------------------------
 
     def _begin(self, task_id: str, options: dict[str, Any]) -> str:
         goal = self.shop.tasks.goal(task_id)
+        if "task_id" in options and "goal" in options and self.shop.tasks.at(options["goal"]) is not goal:
+            raise UnknownOption(f"task_id {task_id!r} is not goal {options['goal']}; give one of the two")
         explicit = "task_id" in options or "goal" in options
         self._task_split = options.get("split", "" if explicit else self.split)
         self._goal = goal

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from seed_envs.data_card import content_hash
 from seed_envs.errors import DataInvalid, DataMissing
 
 MAX_BYTES = 16 * 1024**3
@@ -24,19 +25,24 @@ class RawCatalogue(NamedTuple):
         rows: Product rows.
         entries: Attributes and instructions by asin.
         human: Human instructions by asin.
+        files: Name and SHA-256 (of the unpacked content) of the files read; none for a generated catalogue.
     """
 
     rows: Sequence[Mapping[str, Any]]
     entries: Mapping[str, Mapping[str, Any]]
     human: Mapping[str, Sequence[Mapping[str, Any]]]
+    files: tuple[tuple[str, str], ...] = ()
 
 
-def read_json(path: Path, max_bytes: int = MAX_BYTES) -> Any:
+def read_json(path: Path, max_bytes: int = MAX_BYTES) -> tuple[Any, str]:
     """Reads one ``.json`` or ``.json.gz`` file.
 
     Args:
         path: The file.
         max_bytes: Largest accepted size after unpacking.
+
+    Returns:
+        The value, and the SHA-256 of the unpacked content.
 
     Raises:
         DataInvalid: If the file is too large, damaged, or not JSON.
@@ -47,7 +53,7 @@ def read_json(path: Path, max_bytes: int = MAX_BYTES) -> Any:
             data = stream.read(max_bytes + 1)
         if len(data) > max_bytes:
             raise DataInvalid(f"{path} holds more than {max_bytes} bytes")
-        return json.loads(data)
+        return json.loads(data), content_hash([data])
     except (ValueError, EOFError, gzip.BadGzipFile, RecursionError) as error:
         raise DataInvalid(f"{path} is not a readable JSON file: {error}") from error
 
@@ -78,6 +84,7 @@ def read_catalogue(folder: Path, human_goals: bool, small: bool | None = None) -
     """
     shapes = {_PRODUCTS: list, _ENTRIES: dict} | ({_HUMAN: dict} if human_goals else {})
     found: dict[str, Any] = {_HUMAN: {}}
+    files: list[tuple[str, str]] = []
     for stem, shape in shapes.items():
         path = find_file(folder, stem, small)
         if path is None and stem == _HUMAN:
@@ -87,7 +94,8 @@ def read_catalogue(folder: Path, human_goals: bool, small: bool | None = None) -
                 f"{folder} has no {stem}_1000.json or {stem}.json (or .gz). Put the WebShop files there, or leave "
                 "out catalogue='files' to play on the generated catalogue"
             )
-        found[stem] = read_json(path)
+        found[stem], digest = read_json(path)
+        files.append((path.name.removesuffix(".gz"), digest))
         if not isinstance(found[stem], shape):
             raise DataInvalid(f"{path} holds a {type(found[stem]).__name__}, expected a {shape.__name__}")
-    return RawCatalogue(found[_PRODUCTS], found[_ENTRIES], found[_HUMAN])
+    return RawCatalogue(found[_PRODUCTS], found[_ENTRIES], found[_HUMAN], tuple(files))

@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from random import Random
 from typing import NamedTuple
 
+from seed_envs.data_card import GENERATED, DataSource
 from seed_envs.errors import close_matches
 from seed_envs.webshop import bodies
 from seed_envs.webshop.actions import Command
@@ -46,6 +47,7 @@ class Shop:
         show_attrs: Whether item pages have an Attributes button.
         seed: Seed the catalogue's prices and caps were drawn with; also seeds ``<r>`` lists.
         noun_source: Where the title nouns come from, for ``info``.
+        source: What the catalogue is made of.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Shop:
         show_attrs: bool = False,
         seed: int = 0,
         noun_source: str = "stored",
+        source: DataSource = GENERATED,
     ) -> None:
         self.products = tuple(products)
         self.by_asin = {product.asin: product for product in self.products}
@@ -66,6 +69,7 @@ class Shop:
         self.show_attrs = show_attrs
         self.seed = seed
         self.noun_source = noun_source
+        self.source = source
         self.tasks = TaskTable(self.goals)
         self._drop_blanks = rules.blanks == "dropped"
         self._ranked = lru_cache(_QUERY_CACHE)(self._rank)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 from seed_envs.arguments import check_choice
 from seed_envs.data import data_dir
+from seed_envs.data_card import DataSource, Kind, counted
+from seed_envs.errors import UnknownOption
 from seed_envs.webshop.catalogue import load_products
 from seed_envs.webshop.files import RawCatalogue, read_catalogue
 from seed_envs.webshop.goals import build_goals
@@ -18,6 +22,12 @@ from seed_envs.webshop.search import build_engine
 from seed_envs.webshop.shop import Shop
 
 DEFAULT_PRODUCTS = 1000
+#: SHA-256 of the unpacked files of the published 1,000-product set, by name. Other releases count as the user's own.
+OFFICIAL_FILES = {
+    "items_shuffle_1000.json": "74df6a840e10bbae8b34e56ca49ce09e8a207c25e5bd464bc8961129b69d753f",
+    "items_ins_v2_1000.json": "f88a36314a397b53b3d9c3fa5878e5f7b26d35019a51ec83fbedeca61a948f6f",
+    "items_human_ins_1000.json": "bdd25a68795e698df35b4e9c6eed05cb62fb47ad6a2f4dea914fee69ebc0f694",
+}
 
 
 @dataclass(frozen=True)
@@ -77,11 +87,42 @@ def build_shop(spec: ShopSpec) -> Shop:
     """Builds a shop without caching it.
 
     Raises:
-        UnknownOption: If ``catalogue`` is neither ``generated`` nor ``files``.
+        UnknownOption: If ``catalogue`` is neither ``generated`` nor ``files``, or something is asked for that it does
+            not have.
         DataMissing: If the data folder or a file in it does not exist.
     """
+    check_spec(spec)
     folder, raw = _read(spec)
     return open_shop(spec, raw, folder)
+
+
+def check_spec(spec: ShopSpec) -> None:
+    """Refuses what a catalogue of that kind would ignore.
+
+    Raises:
+        UnknownOption: Naming the argument, and what to leave out or add.
+    """
+    check_choice("catalogue", spec.catalogue, ("generated", "files"))
+    if spec.catalogue == "generated":
+        if spec.folder is not None:
+            raise UnknownOption(f"data_dir={spec.folder!r} is read with catalogue='files'; leave one of the two out")
+        return
+    for name, given in (("hostile", spec.hostile), ("catalogue_seed", spec.catalogue_seed)):
+        if given:
+            raise UnknownOption(f"{name}={given!r} is for catalogue='generated'; files are played as they are")
+
+
+def check_content(spec: ShopSpec, raw: RawCatalogue) -> None:
+    """Refuses what files do not hold.
+
+    Raises:
+        UnknownOption: For more products than there are rows, or reviews where no row has any.
+    """
+    name = raw.files[0][0]
+    if spec.num_products is not None and spec.num_products > len(raw.rows):
+        raise UnknownOption(f"num_products={spec.num_products}: {name} has {len(raw.rows)} rows; ask for at most that")
+    if spec.reviews and not any(isinstance(row, Mapping) and row.get("reviews") for row in raw.rows):
+        raise UnknownOption(f"reviews=True: no row of {name} has reviews; leave it out")
 
 
 def open_shop(spec: ShopSpec, raw: RawCatalogue, folder: Path | None = None) -> Shop:
@@ -94,18 +135,30 @@ def open_shop(spec: ShopSpec, raw: RawCatalogue, folder: Path | None = None) -> 
     """
     rng = Random(spec.seed)
     limit = spec.num_products if spec.catalogue == "files" else None
-    products = load_products(raw.rows, raw.entries, spec.rules, rng, limit, spec.reviews)
+    skipped: Counter[str] = Counter()
+    products = load_products(raw.rows, raw.entries, spec.rules, rng, limit, spec.reviews, skipped)
+    if spec.human_goals:
+        known = {product.asin for product in products}
+        skipped["human instruction for a product that is not there"] = sum(asin not in known for asin in raw.human)
     noun_source, products = with_nouns(products, folder, spec.nouns)
     goals = build_goals(products, raw.human if spec.human_goals else None, spec.rules, rng, spec.seed)
     engine = build_engine(spec.search_engine, products)
-    return Shop(products, goals, spec.rules, engine, spec.show_attrs, spec.seed, noun_source)
+    source = DataSource(_kind(raw), raw.files, "human" if spec.human_goals else "synthetic", counted(skipped))
+    return Shop(products, goals, spec.rules, engine, spec.show_attrs, spec.seed, noun_source, source)
+
+
+def _kind(raw: RawCatalogue) -> Kind:
+    if not raw.files:
+        return "generated"
+    return "real" if all(OFFICIAL_FILES.get(name) == digest for name, digest in raw.files) else "own"
 
 
 def _read(spec: ShopSpec) -> tuple[Path | None, RawCatalogue]:
-    check_choice("catalogue", spec.catalogue, ("generated", "files"))
     if spec.catalogue == "files":
-        folder = data_dir("webshop", spec.folder, "WEBSHOP_DATA", "python -m seed_envs.webshop generate FOLDER")
-        return folder, read_catalogue(folder, spec.human_goals)
+        folder = data_dir("webshop", spec.folder, "WEBSHOP_DATA", "python -m seed_envs.webshop generate {folder}")
+        raw = read_catalogue(folder, spec.human_goals)
+        check_content(spec, raw)
+        return folder, raw
     from seed_envs.webshop.generator import generate
 
     size = DEFAULT_PRODUCTS if spec.num_products is None else spec.num_products

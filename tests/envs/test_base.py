@@ -19,7 +19,8 @@ def test_info_has_the_same_keys_after_reset_and_step():
     env = Corridor()
     _, first = env.reset(seed=1)
     *_, second = env.step("right")
-    assert list(first) == list(second) == [*INFO_KEYS, "corridor"]
+    assert list(first) == [*INFO_KEYS, "corridor", "data"]
+    assert list(second) == [*INFO_KEYS, "corridor"]
 
 
 def test_the_seed_decides_the_task_and_later_resets_go_on():
@@ -32,9 +33,22 @@ def test_the_seed_decides_the_task_and_later_resets_go_on():
     assert len(set(ids(5))) == 3
 
 
-def test_task_id_wins_over_the_split():
-    _, info = Corridor().reset(options={"task_id": "length-5", "split": "train"})
-    assert info["task_id"] == "length-5"
+def test_a_task_and_a_split_that_contradict_each_other_are_refused():
+    env = Corridor()
+    train = env.task_ids("train")[0]
+    assert env.reset(options={"task_id": train, "split": "train"})[1]["task_id"] == train
+    with pytest.raises(UnknownOption, match="'length-5' is no task of split 'train'; leave 'split' out"):
+        env.reset(options={"task_id": "length-5", "split": "train"})
+    assert env.reset(options={"task_id": "length-5"})[1]["task_id"] == "length-5"
+
+
+def test_every_reset_says_what_the_task_is_made_of():
+    env = Corridor()
+    card = {"kind": "generated", "files": {}, "split": "test", "split_size": 1, "goals": "", "skipped": {}}
+    size = len(env.task_ids("test"))
+    assert env.reset(options={"split": "test"})[1]["data"] == {**card, "split_size": size}
+    assert env.reset(options={"task_id": "length-5"})[1]["data"] == {**card, "split": "", "split_size": None}
+    assert "data" not in env.step("right")[4]
 
 
 @pytest.mark.parametrize(

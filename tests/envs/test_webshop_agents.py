@@ -20,8 +20,8 @@ from seed_envs.wrappers import make_agent_env
 
 #: SHA-256 of everything seen on 12 goals (oracle, then a random walk), by mode and observation form.
 TRACES = {
-    ("original", "text"): "e3f6bbaf6b96c8fbd9a806b8c523d7655c1ee422c720bd2e0d7c21fc52f1a015",
-    ("original", "text_rich"): "8e957e45a3ef93828aa2c30fc92b885ca2f122c32e607ebd81d49ec858e0d049",
+    ("original", "text"): "ecf5531b0adc7a8128d899babd816919ff03293b7f95bc8213b1d0e65e70f965",
+    ("original", "text_rich"): "3ff3b01c05ded8ee55df3e2209c860f31280132662e55b38065e175a0d9d86e6",
     ("original", "url"): "5e86f1f6282df136573eff517d561707e553d4f7d17f6a63ce6568c402b4be4a",
     ("fixed", "text"): "a8a4ed75934f5286234a75f5063debd3048fa9505a58f192352b933cd61bf137",
     ("fixed", "text_rich"): "6a431a0e8f2ae0df15c4e00187190fc95c625ed04fe35b6615ff22813ce016db",

@@ -141,7 +141,15 @@ def test_wrong_arguments_are_explained(arguments: dict[str, Any], message: str) 
 
 def test_a_split_without_goals_is_explained() -> None:
     env = WebShopEnv(num_products=2)
-    with pytest.raises(NoTaskMatches, match="'train' has no goal: this catalogue of 2 products has 0 goals"):
+    with pytest.raises(NoTaskMatches, match="'train' has no goal: 2 products of the generated .* 0 synthetic goals"):
+        env.reset(seed=0)
+
+
+def test_a_small_split_of_files_names_the_file_and_not_another_number(data_dir: Path) -> None:
+    env = WebShopEnv(data_dir=data_dir / "webshop", human_goals=True, num_products=3)
+    with pytest.raises(
+        NoTaskMatches, match=r"3 products of items_shuffle_1000.json .* more human goals than items_hum"
+    ):
         env.reset(seed=0)
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from seed_envs.arguments import check_choice
 from seed_envs.base import Outcome, SeedEnv, TaskStatus
+from seed_envs.data_card import DataSource
 from seed_envs.errors import InvalidState, OracleUnavailable, UnknownOption
 from seed_envs.spaces import UnicodeText
 from seed_envs.vision.sokoban.actions import ReadAction, read_classic, read_strict
@@ -28,6 +29,7 @@ from seed_envs.vision.sokoban.text import TEXT_FORMATS, plain_grid, visible_cell
 from seed_envs.vision.sokoban.xsb import parse_levels
 
 OWN_LEVEL = "custom"
+_GIVEN = DataSource("own")
 """Task id of a map that was given as a reset option."""
 GOAL = "Push every box onto a target."
 OBS_MODES = ("both", "image", "text")
@@ -210,6 +212,14 @@ class SokobanEnv(SeedEnv[Observation]):
         """The tasks of a finite split in listed order."""
         return self.source.task_ids(split)
 
+    def belongs(self, task_id: str, split: str) -> bool:
+        """See ``SeedEnv.belongs``."""
+        return self.source.belongs(task_id, split)
+
+    def data_source(self, task_id: str) -> DataSource:
+        """See ``SeedEnv.data_source``."""
+        return _GIVEN if task_id == OWN_LEVEL else self.source.data
+
     def _choose_task(self, options: dict[str, Any]) -> str:
         if "level" in options:
             return OWN_LEVEL
@@ -218,6 +228,10 @@ class SokobanEnv(SeedEnv[Observation]):
     def _begin(self, task_id: str, options: dict[str, Any]) -> Observation:
         if "level" in options and task_id != OWN_LEVEL:
             raise UnknownOption(f"reset options 'level' and 'task_id' ({task_id!r}) exclude each other; pass one")
+        if "level" in options and "split" in options:
+            raise UnknownOption(
+                f"reset options 'level' and 'split' ({options['split']!r}) exclude each other; pass one"
+            )
         self._start(self._own_level(options["level"]) if "level" in options else self.source.load(task_id))
         return self._observe("")
 

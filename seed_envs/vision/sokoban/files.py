@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import bisect
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,14 @@ from typing import Any
 import numpy as np
 
 from seed_envs.data import data_dir
+from seed_envs.data_card import GENERATED, DataSource, content_hash, counted, file_hash
 from seed_envs.errors import DataInvalid, NoTaskMatches, UnknownTask, close_matches
+from seed_envs.vision.sokoban.astar import PushSearch
 from seed_envs.vision.sokoban.generator import split_of
 from seed_envs.vision.sokoban.levels import WALL, Level
 from seed_envs.vision.sokoban.oracle import Oracle
 from seed_envs.vision.sokoban.pools import Pool
+from seed_envs.vision.sokoban.solver import box_bits
 from seed_envs.vision.sokoban.sources import SPLITS, check_split
 from seed_envs.vision.sokoban.xsb import (
     BOXOBAN_VARIABLE,
@@ -34,7 +38,44 @@ from seed_envs.vision.sokoban.xsb import (
 PACKS = Path(__file__).parent / "packs"
 BOXOBAN_SIDE = 10
 _INDEX = re.compile(r"0|[1-9]\d{0,6}")
-_load_boxoban = lru_cache(maxsize=32)(load_boxoban)
+SEARCHED_POSITIONS = 50_000
+"""Positions looked at, in all, to find levels of a file that cannot be solved; enough for about 500 easy ones."""
+
+
+def load_checked(path: Path) -> list[Level]:
+    """Reads a level file and warns of the levels in it that are known to have no solution."""
+    levels = load_levels(path)
+    warn_of_dead_levels(levels, path.name)
+    return levels
+
+
+def warn_of_dead_levels(levels: Sequence[Level], name: str) -> None:
+    """Warns of levels without a solution: deadlocked ones, and those that a bounded search proves unsolvable.
+
+    Args:
+        levels: The levels of a file.
+        name: What the warning calls it.
+    """
+    left, dead = SEARCHED_POSITIONS, []
+    for index, level in enumerate(levels):
+        search, boxes = PushSearch(level.height, level.width, level.fixed), box_bits(level.boxes)
+        if search.certainly_dead(boxes):
+            dead.append(f"{index} (deadlocked)")
+        elif left > 0:
+            outcome = search.solve(level.player, boxes, min(left, 1_000), None)
+            left -= max(outcome.states, 1)
+            if outcome.status == "unsolvable":
+                dead.append(f"{index} (unsolvable)")
+    if dead:
+        shown = ", ".join(dead[:10]) + (", …" if len(dead) > 10 else "")
+        warnings.warn(f"{name}: {len(dead)} of {len(levels)} levels have no solution: {shown}", stacklevel=2)
+
+
+@lru_cache(maxsize=32)
+def _load_boxoban(root: Path, name: str) -> list[Level]:
+    levels = load_boxoban(root, name)
+    warn_of_dead_levels(levels, f"{name}.txt")
+    return levels
 
 
 class NumberedIds(Sequence[str]):
@@ -42,6 +83,7 @@ class NumberedIds(Sequence[str]):
 
     def __init__(self, counts: dict[str, int]) -> None:
         """Takes the number of levels by prefix."""
+        self._counts = counts
         self._prefixes = list(counts)
         self._ends = list(accumulate(counts.values()))
 
@@ -59,6 +101,10 @@ class NumberedIds(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         return (self[index] for index in range(len(self)))
+
+    def __contains__(self, value: object) -> bool:
+        prefix, _, index = value.rpartition("/") if isinstance(value, str) else ("", "", "")
+        return bool(_INDEX.fullmatch(index)) and int(index) < self._counts.get(prefix, 0)
 
 
 def draw(rng: np.random.Generator, ids: Sequence[str], split: str) -> str:
@@ -114,6 +160,18 @@ class BoxobanSource:
             self._ids[split] = NumberedIds({f"boxoban/{name}": self._count(name) for name in chosen})
         return self._ids[split]
 
+    def belongs(self, task_id: str, split: str) -> bool:
+        """Whether an id is listed in a split."""
+        return task_id in self.task_ids(split)
+
+    @cached_property
+    def data(self) -> DataSource:
+        """The folder, with one hash over names and contents of its level files."""
+        lines = (f"{name} {file_hash(self.root / f'{name}.txt')}\n".encode() for name in self.names)
+        found = sum(1 for path in self.root.rglob("*.txt") if path.is_file())
+        skipped = counted({"text file without levels": found - len(self.names)})
+        return DataSource("own", ((self.root.name, content_hash(lines)),), "", skipped)
+
     def choose(self, rng: np.random.Generator, split: str) -> str:
         """Draws a level of the split."""
         return draw(rng, self.task_ids(split), split)
@@ -154,8 +212,10 @@ class FileSource:
             DataMissing, DataInvalid: If there is no such file or it is faulty.
         """
         file = Path(path)
-        reader: Callable[[Path], Sequence[Level]] = Pool.load if file.suffix == ".pool" else load_levels
+        reader: Callable[[Path], Sequence[Level]] = Pool.load if file.suffix == ".pool" else load_checked
         self._levels = reader(file)
+        shipped = file.parent == PACKS
+        self.data = GENERATED if shipped else DataSource("own", ((file.name, file_hash(file)),))
         self.name, self.default_split = file.stem, default_split
         self.height = max(level.height for level in self._levels)
         self.width = max(level.width for level in self._levels)
@@ -171,6 +231,10 @@ class FileSource:
             for index, level in enumerate(self._levels):
                 self._ids[split_of(level.height, level.width, level.fixed)].append(f"{self.name}/{index}")
         return self._ids[split]
+
+    def belongs(self, task_id: str, split: str) -> bool:
+        """Whether an id is listed in a split."""
+        return task_id in self.task_ids(split)
 
     def choose(self, rng: np.random.Generator, split: str) -> str:
         """Draws a level of the split."""

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
+from seed_envs.data_card import GENERATED, DataSource
 from seed_envs.errors import UnboundedSplit, UnknownSplit, UnknownTask, close_matches
 from seed_envs.tasks import Manifest
 from seed_envs.vision.sokoban import classic
@@ -42,12 +43,20 @@ class LevelSource(Protocol):
         default_split: The split to draw from when none is named.
         height: Rows of every level it loads.
         width: Columns of every level it loads.
+        data: What the levels are made of.
     """
 
     splits: tuple[str, ...]
     default_split: str
     height: int
     width: int
+
+    @property
+    def data(self) -> DataSource:
+        """What the levels are made of."""
+
+    def belongs(self, task_id: str, split: str) -> bool:
+        """Whether an id is one of a split's, on its list or not."""
 
     def task_ids(self, split: str) -> Sequence[str]:
         """The ids of a finite split in listed order; raises UnboundedSplit for one without a list."""
@@ -91,6 +100,7 @@ class RetrogradeSource:
 
     splits: tuple[str, ...] = SPLITS
     default_split = "train"
+    data = GENERATED
     _PATTERN = re.compile(
         r"retro-(\d{1,3})x(\d{1,3})-b(\d)-s(\d{1,3})-(\d{1,3})/(train|validation|test)/(0|[1-9]\d{0,9})"
     )
@@ -110,6 +120,11 @@ class RetrogradeSource:
         if split == "train":
             raise UnboundedSplit(f"{self.name}/train has {_MAX_NUMBER} levels; draw them with reset(seed=...)")
         return _retrograde_panel(self.kind, split)
+
+    def belongs(self, task_id: str, split: str) -> bool:
+        """Whether an id names a level of a split, in the panel or not."""
+        match = self._PATTERN.fullmatch(task_id)
+        return match is not None and match[6] == split
 
     def make_panel(self, split: str) -> list[str]:
         """Lists the first ids of a split whose levels differ, passing over every level already listed."""
@@ -165,6 +180,7 @@ class ClassicSource:
 
     splits: tuple[str, ...] = SPLITS
     default_split = "train"
+    data = GENERATED
     _PATTERN = re.compile(r"classic-(\d{1,2})x(\d{1,2})-b(\d)-d(\d{1,3})/(0|[1-9]\d{0,9})")
 
     def __init__(self, height: int, width: int, boxes: int, depth: int = classic.SEARCH_DEPTH) -> None:
@@ -183,6 +199,12 @@ class ClassicSource:
         if split == "train":
             raise UnboundedSplit(f"{self.name} trains on the seeds 0 to {2**16 - 2}; draw them with reset(seed=...)")
         return load_panel(f"{self.name}/{split}", lambda: self.make_panel(split))
+
+    def belongs(self, task_id: str, split: str) -> bool:
+        """Whether the seed in an id is in a split's range."""
+        match = self._PATTERN.fullmatch(task_id)
+        low, high = _CLASSIC_RANGES[split]
+        return match is not None and low <= int(match[5]) < high
 
     def make_panel(self, split: str) -> list[str]:
         """Lists the first ids of a split."""

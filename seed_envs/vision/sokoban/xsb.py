@@ -119,12 +119,23 @@ def load_levels(path: str | os.PathLike[str]) -> list[Level]:
     return parse_levels(text, file.name)
 
 
+def looks_like_levels(path: Path) -> bool:
+    """Whether a text file begins as level files do: with a row of walls among its first lines.
+
+    A clone of Boxoban holds a licence and other texts beside its levels; names do not tell them apart.
+    """
+    with path.open("rb") as file:
+        lines = file.read(4096).decode("utf-8", "replace").splitlines()
+    return any(len(line) >= 3 and "##" in line and all(symbol in _READ for symbol in line) for line in lines)
+
+
 def boxoban_files(root: Path) -> list[str]:
     """The Boxoban level files below a folder, as sorted relative names without ``.txt``."""
-    names = sorted(path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.txt") if path.is_file())
+    paths = [path for path in root.rglob("*.txt") if path.is_file() and looks_like_levels(path)]
+    names = sorted(path.relative_to(root).with_suffix("").as_posix() for path in paths)
     if not names:
         raise DataMissing(
-            f"no Boxoban level files (*.txt) below {root} (name an .xsb file by its own path); get them with: "
+            f"no Boxoban level files (*.txt with maps) below {root} (name an .xsb file by its path); get them with: "
             "git clone https://github.com/google-deepmind/boxoban-levels"
         )
     return names

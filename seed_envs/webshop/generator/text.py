@@ -14,13 +14,15 @@ from seed_envs.webshop.generator.product_types import ProductType
 from seed_envs.webshop.generator.vocabulary import BRAND_ENDS, BRAND_MIDDLES, BRAND_STARTS
 
 _OPENERS = (
-    "We made this {head} for {people} who {wish}.",
-    "This {head} is built around {material} and {virtue}.",
-    "A {head} with {virtue}, meant for {place}.",
-    "{people_cap} reach for this {head} in {place}.",
-    "Every {head} leaves our workshop after {care}.",
-    "Think of {place}: this {head} belongs there.",
+    "We made {this} {head} for {people} who {wish}.",
+    "{this} {head} {is} built around {material} and {virtue}.",
+    "{a_head} with {virtue}, meant for {place}.",
+    "{people_cap} reach for {this} {head} in {place}.",
+    "{every} {head} {leaves} our workshop after {care}.",
+    "Think of {place}: {this} {head} {belongs} there.",
 )
+_ONE = {"this": "this", "is": "is", "every": "every", "leaves": "leaves", "belongs": "belongs"}
+_MANY = {"this": "these", "is": "are", "every": "all", "leaves": "leave", "belongs": "belong"}
 _CLAIMS = (
     "{attr_cap}: {why}.",
     "{attr_cap} by design, so {why}.",
@@ -159,6 +161,27 @@ def _fill(template: str, rng: Random, **fields: str) -> str:
     return sentence[0].upper() + sentence[1:]
 
 
+def is_plural(noun: str) -> bool:
+    """Whether an English noun of the product types names several things.
+
+    >>> is_plural("sandals"), is_plural("dress")
+    (True, False)
+    """
+    return noun.endswith("s") and not noun.endswith("ss")
+
+
+def with_article(noun: str) -> str:
+    """A noun with "a" or "an" where it takes one.
+
+    >>> with_article("apron"), with_article("sandals")
+    ('an apron', 'sandals')
+    """
+    if is_plural(noun):
+        return noun
+    vowel = noun.startswith("hdmi") or (noun[0] in "aeiou" and not noun.startswith("usb"))  # as one says them
+    return f"{'an' if vowel else 'a'} {noun}"
+
+
 def brand(rng: Random) -> str:
     """An invented brand name."""
     middle = rng.choice(BRAND_MIDDLES) if rng.random() < 0.7 else ""
@@ -187,7 +210,7 @@ def title(
 
 def bullet(rng: Random, head: str, material: str, extra: str, attribute: str | None) -> str:
     """One bullet, about an attribute or about nothing the reward knows."""
-    fields = {"head": head, "material": material, "extra": f"a {extra}"}
+    fields = {"head": head, "material": material, "extra": with_article(extra)}
     if attribute is None:
         return _fill(rng.choice(_PLAIN), rng, **fields)
     return _fill(rng.choice(_CLAIMS), rng, attr=attribute, attr_cap=attribute.capitalize(), **fields)
@@ -195,8 +218,9 @@ def bullet(rng: Random, head: str, material: str, extra: str, attribute: str | N
 
 def description(rng: Random, head: str, material: str, extra: str, attributes: Sequence[str]) -> str:
     """A paragraph that opens, mentions the given attributes and closes."""
-    fields = {"head": head, "material": material, "extra": f"a {extra}"}
-    sentences = [_fill(rng.choice(_OPENERS), rng, **fields)]
+    fields = {"head": head, "material": material, "extra": with_article(extra)}
+    number = _MANY if is_plural(head) else _ONE
+    sentences = [_fill(rng.choice(_OPENERS), rng, **fields, **number, a_head=with_article(head))]
     sentences += [bullet(rng, head, material, extra, attribute) for attribute in attributes]
     sentences += [bullet(rng, head, material, extra, None) for _ in range(rng.randrange(1, 3))]
     return " ".join(sentences)
