@@ -89,6 +89,7 @@ _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "reward": _number(),
     "stop_reason": (_is_stop_reason, f"one of {[reason.value for reason in StopReason]}"),
     "steps": _count(0),
+    "invalid_formats": _count(0),
     "invalid_actions": _count(0),
     "prompt_tokens": _count(0),
     "completion_tokens": _count(0),

@@ -55,7 +55,7 @@ def _notes(summary: dict[str, Any]) -> list[str]:
     ends = ", ".join(f"{name} {count}" for name, count in summary["stop_reasons"].items())
     notes = [f"- ended by: {ends or '-'}"]
     if steps["mean"] is not None:
-        notes.append(f"- steps: {steps['mean']:.2f} on average, {percent(steps['invalid_share'])} of them invalid")
+        notes.append(f"- steps: {steps['mean']:.2f} on average, {_faulty(steps)}")
     if repeats["per_task"] > 1:
         notes.append(
             f"- of {repeats['tasks']} tasks with {repeats['per_task']} repeats, "
@@ -78,6 +78,13 @@ def _notes(summary: dict[str, Any]) -> list[str]:
             "unpaired"
         )
     return notes
+
+
+def _faulty(steps: dict[str, Any]) -> str:
+    return (
+        f"{percent(steps['invalid_format_share'])} of the replies unreadable, "
+        f"{percent(steps['invalid_share'])} of the actions refused"
+    )
 
 
 def comparison_markdown(result: dict[str, Any]) -> str:

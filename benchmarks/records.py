@@ -50,7 +50,8 @@ class EpisodeRecord:
         reward: Sum of the step rewards.
         stop_reason: A ``StopReason`` value.
         steps: Turns taken.
-        invalid_actions: Turns whose reply was no valid action.
+        invalid_formats: Turns whose reply could not be read in the profile's format.
+        invalid_actions: Turns whose action the environment refused.
         prompt_tokens: Tokens read, where the agent counts them.
         completion_tokens: Tokens written, where the agent counts them.
         cost: Price of the tokens.
@@ -75,6 +76,7 @@ class EpisodeRecord:
     reward: float = 0.0
     stop_reason: str = StopReason.ENV_ERROR.value
     steps: int = 0
+    invalid_formats: int = 0
     invalid_actions: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -158,6 +160,7 @@ def finish_episode(
         reward=trajectory.total_reward,
         stop_reason=trajectory.stop_reason.value,
         steps=len(steps),
+        invalid_formats=sum(not step.format_valid for step in trajectory.steps),
         invalid_actions=sum(not step.action_valid for step in trajectory.steps),
         prompt_tokens=sum(int(part.get("prompt_tokens", 0)) for part in usage),
         completion_tokens=sum(int(part.get("completion_tokens", 0)) for part in usage),
@@ -284,6 +287,7 @@ def _steps_to_json(steps: Iterable[Step], images: _Images) -> Iterator[dict[str,
             "messages": messages[kept:],
             "reply": step.reply,
             "action": step.action,
+            "format_valid": step.format_valid,
             "action_valid": step.action_valid,
             "invalid_reason": step.invalid_reason,
             "reward": step.reward,

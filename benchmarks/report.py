@@ -26,8 +26,8 @@ from .records import LineIndex, index_lines
 _BLOCK = 25
 _IMAGE = re.compile(rb'"images/([0-9a-f]{24}\.png)"')
 _COLUMNS = (
-    "index", "task_id", "repeat", "task_type", "success", "score", "steps", "invalid_actions", "stop_reason",
-    "seconds", "completion_tokens", "goal",
+    "index", "task_id", "repeat", "task_type", "success", "score", "steps", "invalid_formats", "invalid_actions",
+    "stop_reason", "seconds", "completion_tokens", "goal",
 )  # fmt: skip
 
 

@@ -35,6 +35,7 @@ INFO_KEYS = (
     "task_type",
     "goal",
     "admissible_actions",
+    "format_valid",
     "action_valid",
     "invalid_reason",
     "success",
@@ -50,10 +51,11 @@ class Outcome(NamedTuple):
         observation: Text, or a dict with ``text`` and ``image``.
         reward: The task's own reward, unscaled.
         terminated: The task says the episode is over.
-        action_valid: False leaves the state unchanged.
-        invalid_reason: Why the action was refused, or ``""``.
+        action_valid: Whether the environment did what it was asked; False leaves the state unchanged.
+        invalid_reason: Why the action was refused or could not be read, or ``""``.
         truncated: A fault of the environment's own back end or protocol; step limits belong to ``TimeLimit``.
         stop_reason: A ``StopReason`` value when the episode ended here; ``""`` means it is derived from the flags.
+        format_valid: False when the environment reads the reply itself and found no well-formed action in it.
     """
 
     observation: Any
@@ -63,6 +65,7 @@ class Outcome(NamedTuple):
     invalid_reason: str = ""
     truncated: bool = False
     stop_reason: str = ""
+    format_valid: bool = True
 
 
 class TaskStatus(NamedTuple):
@@ -155,6 +158,7 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
         self._members: dict[str, Container[str]] = {}
         self._sizes: dict[str, int | None] = {}
         self._running = False
+        self._format_valid = True
         self._action_valid = True
         self._invalid_reason = ""
         self._stop_reason = ""
@@ -310,7 +314,8 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
             raise UnknownOption(f"task_id {task_id!r} is no task of split {split!r}; leave 'split' out to play it")
         self.task_id = task_id
         self._running = True
-        self._action_valid, self._invalid_reason, self._stop_reason = True, "", ""
+        self._format_valid = self._action_valid = True
+        self._invalid_reason, self._stop_reason = "", ""
         info = self._info()
         info["data"] = self.data_card(task_id, split)
         return observation, info
@@ -326,8 +331,8 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
             raise gym.error.InvalidAction(f"an action is a str; got {type(action).__name__}: {action!r}")
         if not self._running:
             raise EpisodeEnded("this episode is over (or none was started); call reset() first")
-        observation, reward, terminated, valid, reason, truncated, stop_reason = self._act(action)
-        self._action_valid, self._invalid_reason = valid, reason
+        observation, reward, terminated, valid, reason, truncated, stop_reason, readable = self._act(action)
+        self._format_valid, self._action_valid, self._invalid_reason = readable, valid, reason
         if terminated or truncated:
             self._running = False
             self._stop_reason = stop_reason or ("success" if self._status().success else "failure")
@@ -359,6 +364,7 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
             "task_type": status.task_type,
             "goal": status.goal,
             "admissible_actions": self._admissible(),
+            "format_valid": self._format_valid,
             "action_valid": self._action_valid,
             "invalid_reason": self._invalid_reason,
             "success": status.success,

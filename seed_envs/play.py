@@ -76,7 +76,7 @@ def _play(args: argparse.Namespace) -> int:
             return INCOMPLETE
         observation, reward, terminated, truncated, info = env.step(action)
         total, ended = total + float(reward), terminated or truncated
-        if not info["action_valid"]:
+        if info["invalid_reason"]:
             print(f"[invalid: {info['invalid_reason']}]")
     print(split_observation(observation)[0])
     print(f"\nsuccess: {info['success']}   score: {info['score']:.2f}   reward: {total:.2f}")

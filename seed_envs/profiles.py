@@ -7,16 +7,17 @@ environment (``prompts.py``); this module holds only their shape.
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from string import Formatter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
+from seed_envs.arguments import check_choice
 from seed_envs.errors import UnknownProfile, close_matches
 from seed_envs.markers import defuse
 from seed_envs.registration import find_row, load_attribute
+from seed_envs.replies import ActionFormat, ParsedAction, check_fields
+
+__all__ = ["ActionFormat", "ParsedAction", "Profile", "PromptTemplate", "TurnContext", "get_profile"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class PromptTemplate:
 
     def __post_init__(self) -> None:
         for name, known in _TEMPLATE_FIELDS.items():
-            _check_fields(f"the template's {name!r}", getattr(self, name), known)
+            check_fields(f"the template's {name!r}", getattr(self, name), known)
         if self.first.count("{skill}") != 1:
             raise ValueError("a template's first prompt has exactly one {skill} slot")
         if self.turn.count("{skill}") > 1:
@@ -129,139 +130,6 @@ _TEMPLATE_FIELDS: dict[str, tuple[str, ...]] = {
 }
 
 
-def _check_fields(what: str, text: str, known: Sequence[str]) -> None:
-    """Raises ValueError unless a format string uses known fields only, and those as they are."""
-    try:
-        used = [field for _, field, _, _ in Formatter().parse(text) if field is not None]
-    except ValueError as error:
-        raise ValueError(f"{what} is no format string ({error}); a brace of its own is written twice") from error
-    for field_name in used:
-        if field_name not in known:
-            raise ValueError(
-                f"{what} uses the field {field_name!r}; there are {list(known)}.{close_matches(field_name, known)}"
-            )
-
-
-def _check_choice(what: str, value: object, known: Collection[str]) -> None:
-    if value not in known:
-        raise ValueError(f"{what}={value!r}; expected one of {list(known)}.{close_matches(value, known)}")
-
-
-class ParsedAction(NamedTuple):
-    """A reply, read: what goes to the environment, whether it counts as valid, and why not."""
-
-    action: str
-    valid: bool
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class ActionFormat:
-    """How a reply becomes an action.
-
-    Attributes:
-        kind: ``"raw"`` sends the reply as it is (stripped); ``"tags"`` takes the text of an ``<action>`` block;
-            ``"json"`` takes the string under ``json_key`` of one JSON object.
-        tag: Tag name for ``"tags"``.
-        which: Which block counts when there are several.
-        lower: Lower-case the action.
-        require_think: A reply without ``<think>...</think>`` is invalid (its action is sent all the same).
-        refuse_cjk: A reply with Chinese characters is invalid (its action is sent all the same).
-        fallback_tail: Characters from the end of the reply that are sent when nothing can be read (0: send "").
-        json_key: Key for ``"json"``.
-        max_length: Longer replies are not looked at.
-        reply: Format string of a well-formed reply with ``{action}`` and ``{thought}`` (for oracle and random agents).
-    """
-
-    kind: Literal["raw", "tags", "json"] = "raw"
-    tag: str = "action"
-    which: Literal["first", "last"] = "first"
-    lower: bool = False
-    require_think: bool = False
-    refuse_cjk: bool = False
-    fallback_tail: int = 0
-    json_key: str = "action"
-    max_length: int = 100_000
-    reply: str = "{action}"
-
-    def __post_init__(self) -> None:
-        _check_choice("kind", self.kind, _READERS)
-        _check_choice("which", self.which, ("first", "last"))
-        _check_fields("the format's 'reply'", self.reply, ("action", "thought"))
-
-    def parse(self, reply: str) -> ParsedAction:
-        """Read a reply; never raises."""
-        if len(reply) > self.max_length:
-            return ParsedAction("", False, f"the reply has {len(reply)} characters, at most {self.max_length} are read")
-        action = _READERS[self.kind](self, reply)
-        if action is None:
-            tail = reply[-self.fallback_tail :] if self.fallback_tail else ""
-            return ParsedAction(
-                self._finish(tail), False, f"no action found in the reply (expected {self._expected()})"
-            )
-        action = self._finish(action)
-        if self.require_think and not _has_think(reply):
-            return ParsedAction(action, False, "the reply has no <think>...</think> block")
-        if self.refuse_cjk and _CJK.search(reply):
-            return ParsedAction(action, False, "the reply contains Chinese characters")
-        return ParsedAction(action, True)
-
-    def format(self, action: str, thought: str = "") -> str:
-        """A well-formed reply that carries ``action``; :meth:`parse` reads it back."""
-        if self.kind == "json":
-            action, thought = (json.dumps(text, ensure_ascii=False)[1:-1] for text in (action, thought))
-        return self.reply.format(action=action, thought=thought)
-
-    def _finish(self, action: str) -> str:
-        action = action.strip()
-        return action.lower() if self.lower else action
-
-    def _expected(self) -> str:
-        return {"raw": "text", "tags": f"<{self.tag}>...</{self.tag}>", "json": f'{{"{self.json_key}": ...}}'}[
-            self.kind
-        ]
-
-
-_CJK = re.compile("[\u4e00-\u9fff]")
-_FENCE = "```"
-
-
-# Replies are untrusted and long: readers take time linear in the length, so no pattern here may backtrack.
-
-
-def _has_think(reply: str) -> bool:
-    opened = reply.find("<think>")
-    return opened >= 0 and reply.find("</think>", opened) >= 0
-
-
-def _read_tags(form: ActionFormat, reply: str) -> str | None:
-    opening, closing = f"<{form.tag}>", f"</{form.tag}>"
-    start = reply.find(opening) if form.which == "first" else reply.rfind(opening)
-    end = reply.find(closing, start + len(opening)) if start >= 0 else -1
-    return reply[start + len(opening) : end] if end >= 0 else None
-
-
-def _read_json(form: ActionFormat, reply: str) -> str | None:
-    text = reply.strip()
-    if text.startswith(_FENCE) and text.endswith(_FENCE) and len(text) >= 2 * len(_FENCE):
-        text = text[len(_FENCE) : -len(_FENCE)].removeprefix("json")
-    try:
-        record = json.loads(text.strip())
-    except (ValueError, RecursionError):
-        return None
-    value = record.get(form.json_key) if isinstance(record, dict) else None
-    if isinstance(value, bool) or not isinstance(value, (str, int)):
-        return None
-    return str(value)
-
-
-def _read_raw(form: ActionFormat, reply: str) -> str | None:
-    return reply
-
-
-_READERS = {"raw": _read_raw, "tags": _read_tags, "json": _read_json}
-
-
 @dataclass(frozen=True)
 class Profile:
     """One way to run an environment with a language model.
@@ -275,25 +143,28 @@ class Profile:
         style: ``"window"``: every turn is one fresh user message. ``"growing"``: one conversation.
         system: System message, or ``""``.
         reward_scale: Factor on the environment's reward.
-        invalid_penalty: Subtracted from the reward of every invalid action.
+        invalid_penalty: Subtracted from the reward of every turn that is invalid in the sense of ``penalised``.
+        penalised: ``"format"``: replies that could not be read; ``"action"``: actions that the environment refused.
         env_kwargs: Constructor arguments of the environment.
         source: Where the setting comes from.
     """
 
     name: str
     template: PromptTemplate
-    action_format: ActionFormat = ActionFormat()
+    action_format: ActionFormat = field(default_factory=ActionFormat)
     max_steps: int | None = None
     history: int | None = 0
     style: Literal["window", "growing"] = "window"
     system: str = ""
     reward_scale: float = 1.0
     invalid_penalty: float = 0.0
+    penalised: Literal["format", "action"] = "format"
     env_kwargs: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
 
     def __post_init__(self) -> None:
-        _check_choice("style", self.style, ("window", "growing"))
+        check_choice("style", self.style, ("window", "growing"))
+        check_choice("penalised", self.penalised, ("format", "action"))
 
     @classmethod
     def of(cls, value: object) -> Profile:

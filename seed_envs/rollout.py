@@ -243,6 +243,7 @@ def _record(episode: _Episode, request: Request, reply: Reply, result: SlotResul
         messages=request.messages,
         reply=reply.text,
         action=info.get("action", ""),
+        format_valid=info.get("format_valid", False),
         action_valid=info.get("action_valid", False),
         invalid_reason=info.get("invalid_reason", ""),
         reward=result.reward,

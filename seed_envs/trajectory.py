@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 SCHEMA_VERSION = 1
 
@@ -54,12 +54,13 @@ class Step:
         messages: What the policy was given.
         reply: What the policy answered, unchanged.
         action: What was sent to the environment.
-        action_valid: Whether the reply could be read and the environment accepted the action.
-        invalid_reason: Why not, or ``""``.
+        action_valid: Whether the environment accepted the action.
+        invalid_reason: Why the reply could not be read or the action was refused, or ``""``.
         reward: Reward of the step as the wrapped environment gave it.
         seconds: Wall time of policy and environment for this turn.
         context: The ``TurnContext`` the prompt was rendered from (not part of the JSON).
         meta: Whatever the policy attached to its reply.
+        format_valid: Whether the reply could be read in the profile's format.
     """
 
     observation: str
@@ -72,6 +73,11 @@ class Step:
     seconds: dict[str, float] = field(default_factory=dict)
     context: Any = None
     meta: dict[str, Any] = field(default_factory=dict)
+    format_valid: bool = True
+
+    def is_valid(self, what: Literal["format", "action"]) -> bool:
+        """Whether the turn is valid in the sense that a profile or a method penalises."""
+        return self.format_valid if what == "format" else self.action_valid
 
 
 @dataclass
@@ -125,6 +131,7 @@ class Trajectory:
                 "messages": [_json_message(message) for message in step.messages],
                 "reply": step.reply,
                 "action": step.action,
+                "format_valid": step.format_valid,
                 "action_valid": step.action_valid,
                 "invalid_reason": step.invalid_reason,
                 "reward": step.reward,

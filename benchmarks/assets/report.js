@@ -61,7 +61,7 @@ function numbers() {
     card("Success, micro (per episode)", percent(success.rate), `${limits(success.interval)} ${success.method}, n = ${whole(success.n)}`),
     card(`Success, macro (${macro.families} families)`, percent(macro.rate), `${limits(macro.interval)} ${macro.method}`),
     card("Score, micro", percent(score.mean), `${limits(score.interval)} ${score.method}`),
-    card("Steps", steps.mean === null ? "–" : steps.mean.toFixed(1), `on average; ${percent(steps.invalid_share)} invalid`),
+    card("Steps", steps.mean === null ? "–" : steps.mean.toFixed(1), `on average; ${percent(steps.invalid_format_share)} unreadable, ${percent(steps.invalid_share)} refused`),
   );
   if (tokens.completion) $("cards").append(card("Tokens written", whole(tokens.completion), `${whole(tokens.prompt)} read, cost ${tokens.cost.toFixed(4)}`));
   const notes = [];
@@ -200,7 +200,7 @@ function stepView(step, number, last) {
   const pictures = (last && Array.isArray(last.content) ? last.content : []).filter((part) => part.type === "image");
   return make("div", { class: "step" },
     make("div", { class: "head" }, make("b", {}, `Step ${number + 1}`), ...facts.map((fact) => make("span", {}, fact)),
-      step.action_valid ? null : make("span", { class: "unsolved" }, `invalid: ${step.invalid_reason || "?"}`)),
+      step.invalid_reason ? make("span", { class: "unsolved" }, `invalid: ${step.invalid_reason}`) : null),
     ...content(pictures),
     step.observation ? make("div", { class: "tag" }, "observation") : null, step.observation ? make("pre", {}, step.observation) : null,
     make("details", {}, make("summary", {}, `whole prompt${kept}`),

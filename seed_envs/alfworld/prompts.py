@@ -34,15 +34,16 @@ WINDOW_TEMPLATE: Final = PromptTemplate(
     hidden_actions=("help",),
 )
 
-PAPER_FORMAT: Final = ActionFormat(
+TOLERANT_FORMAT: Final = ActionFormat(
     kind="tags",
-    which="first",
     lower=True,
     require_think=True,
     refuse_cjk=True,
     fallback_tail=30,
     reply="<think>{thought}</think>\n<action>{action}</action>",
 )
+
+PAPER_FORMAT: Final = dataclasses.replace(TOLERANT_FORMAT, reading="verl-agent")
 
 COMPACT_TEMPLATE: Final = PromptTemplate(
     first="{goal}{skill}\n{observation}",
@@ -59,6 +60,13 @@ _PAPER = Profile(
     style="window",
     reward_scale=10.0,
     source="SEED (arXiv 2607.14777) and jinyangwu/SEED@2cf2fad: 30 steps, five pairs of history, reward 10 for a win",
+)
+
+_TOLERANT = dataclasses.replace(
+    _PAPER,
+    name="tolerant",
+    action_format=TOLERANT_FORMAT,
+    source="this package: the paper's prompts and numbers; the action is the first complete block",
 )
 
 _VERL = dataclasses.replace(
@@ -88,5 +96,7 @@ _TERSE = dataclasses.replace(
     source="the compact template and reply format on any game",
 )
 
-PROFILES: Final[dict[str, Profile]] = {profile.name: profile for profile in (_PAPER, _VERL, _COMPACT, _TERSE)}
+PROFILES: Final[dict[str, Profile]] = {
+    profile.name: profile for profile in (_PAPER, _TOLERANT, _VERL, _COMPACT, _TERSE)
+}
 """Name -> profile."""

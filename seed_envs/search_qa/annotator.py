@@ -67,7 +67,7 @@ def _on_failure(queries: Sequence[str], trajectory: Trajectory) -> list[str]:
 
 
 def _format_faults(steps: Sequence[Step]) -> list[str]:
-    if all(step.action_valid for step in steps):
+    if all(step.format_valid and step.action_valid for step in steps):
         return []
     return ["Write exactly one block per reply, either <search>query</search> or <answer>fact</answer>."]
 

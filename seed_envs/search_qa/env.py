@@ -217,8 +217,12 @@ class SearchQAEnv(SeedEnv[str]):
     def _act(self, action: str) -> Outcome:
         if len(action) > MAX_ACTION_LENGTH:
             reason = f"the reply has {len(action)} characters, at most {MAX_ACTION_LENGTH} are read"
-            return self._refuse(ParsedReply("invalid", "", False, reason, ""))
+            return self._refuse(ParsedReply("invalid", "", False, reason, ""))._replace(format_valid=False)
         parsed = self.dialect.parse(action)
+        return self._turn(parsed)._replace(format_valid=parsed.valid)
+
+    def _turn(self, parsed: ParsedReply) -> Outcome:
+        """Carries out what a reply asks for; a block of an ill-formed reply as well."""
         if parsed.kind == "answer":
             return self._answer(parsed)
         if parsed.kind == "invalid":
@@ -257,7 +261,7 @@ class SearchQAEnv(SeedEnv[str]):
         episode.truncated_passages += len(hits) - kept
         episode.defanged += defanged
         episode.show(episode.hits)
-        return Outcome(observation, 0.0, False, parsed.valid, parsed.reason)
+        return Outcome(observation, invalid_reason=parsed.reason)
 
     def _made_safe(self, hits: list[Hit]) -> tuple[list[Hit], int]:
         """Passages with protocol tags broken (corrected mode), and in how many there were any."""
@@ -279,7 +283,7 @@ class SearchQAEnv(SeedEnv[str]):
     def _answer(self, parsed: ParsedReply) -> Outcome:
         self._record(parsed, "")
         self._judge(parsed.content[:MAX_ANSWER_LENGTH])
-        return Outcome("", self.episode.reward, True, parsed.valid, parsed.reason)
+        return Outcome("", self.episode.reward, True, invalid_reason=parsed.reason)
 
     def _refuse(self, parsed: ParsedReply) -> Outcome:
         """A turn without search or answer: an invalid reply, or a search when none is left."""

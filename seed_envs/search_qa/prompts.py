@@ -21,7 +21,8 @@ _SEARCH_R1_RULES = (
 SEARCH_R1_PROMPT = _SEARCH_R1_RULES + "Question: {question}\n"
 """The user message of Search-R1."""
 
-_REPLY = ActionFormat(kind="raw", reply="<think>{thought}</think>\n{action}")
+_WHOLE = ActionFormat(kind="raw", reply="<think>{thought}</think>\n{action}")
+_BLOCK = ActionFormat(kind="blocks", tags=("search", "answer"), reply="<think>{thought}</think>\n{action}")
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ PROFILES: dict[str, Profile] = {
     "paper": Profile(
         name="paper",
         template=_WINDOW,
-        action_format=_REPLY,
+        action_format=_BLOCK,
         max_steps=4,
         history=4,
         invalid_penalty=0.01,
@@ -68,7 +69,7 @@ PROFILES: dict[str, Profile] = {
     "search-r1": Profile(
         name="search-r1",
         template=PromptTemplate(first=_SEARCH_R1_RULES + "Question: {goal}\n{skill}", turn="{observation}"),
-        action_format=_REPLY,
+        action_format=_WHOLE,
         max_steps=5,
         history=0,
         style="growing",
@@ -78,7 +79,7 @@ PROFILES: dict[str, Profile] = {
     "search-r1-window": Profile(
         name="search-r1-window",
         template=_WINDOW,
-        action_format=_REPLY,
+        action_format=_WHOLE,
         max_steps=5,
         history=None,
         env_kwargs={"protocol": "search-r1", "max_turns": 4},

@@ -16,9 +16,13 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from seed_envs.arguments import check_choice
+from seed_envs.replies import cut_reply, find_block, read_blocks
 from seed_envs.search_qa.retrievers.base import Hit
 
 Kind = Literal["search", "answer", "invalid"]
+
+BLOCKS = ("search", "answer")
+"""What a reply can ask for, in order of precedence."""
 
 MAX_QUERY_LENGTH = 4096
 MAX_ANSWER_LENGTH = 2048
@@ -47,15 +51,6 @@ class ParsedReply(NamedTuple):
     text: str
 
 
-def cut_reply(reply: str) -> str:
-    """Keeps the reply up to its first closing search tag, else up to its first closing answer tag, else all of it."""
-    for tag in ("</search>", "</answer>"):
-        head, found, _ = reply.partition(tag)
-        if found:
-            return head + found
-    return reply
-
-
 def _first_block(text: str) -> tuple[str, str] | None:
     """Kind and content of the first search or answer block, in linear time."""
     position = 0
@@ -80,7 +75,7 @@ def _first_block(text: str) -> tuple[str, str] | None:
 
 def parse_search_r1(reply: str) -> ParsedReply:
     """Reads a reply by Search-R1's rules."""
-    text = cut_reply(reply)
+    text = cut_reply(reply, BLOCKS)
     block = _first_block(text)
     if block is None:
         return ParsedReply("invalid", "", False, "no <search>...</search> or <answer>...</answer> block", text)
@@ -88,41 +83,19 @@ def parse_search_r1(reply: str) -> ParsedReply:
     return ParsedReply("search" if kind == "search" else "answer", content.strip(), True, "", text)
 
 
-def _block_of(lowered: str, original: str, kind: str) -> str | None:
-    start = lowered.find(f"<{kind}>")
-    end = lowered.find(f"</{kind}>", start + len(kind) + 2) if start >= 0 else -1
-    return original[start + len(kind) + 2 : end] if end >= 0 else None
-
-
 def search_query(reply: str) -> str | None:
     """The trimmed content of a reply's first search block, tags in any case; None if there is none."""
-    query = _block_of(_lower_ascii(reply), reply, "search")
-    return None if query is None else query.strip()
-
-
-def _lower_ascii(text: str) -> str:
-    """Lower-cases A-Z only, so that positions stay those of the original."""
-    return text.translate(_LOWER)
-
-
-_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+    return find_block(reply, "search")
 
 
 def parse_verl_agent(reply: str) -> ParsedReply:
-    """Reads a reply by verl-agent's rules: a search wins over an answer, tags in any case, extra blocks are a fault."""
-    lowered = _lower_ascii(reply)
-    query = _block_of(lowered, reply, "search")
-    answer = _block_of(lowered, reply, "answer")
-    if query is None and answer is None:
-        return ParsedReply("invalid", "", False, "no <search>...</search> or <answer>...</answer> block", "")
-    kind: Kind = "search" if query is not None else "answer"
-    content = (query if query is not None else answer or "").strip()
-    reason = ""
-    if query is not None and answer is not None:
-        reason = "both a search and an answer block"
-    elif lowered.count(f"<{kind}>") > 1 or lowered.count(f"</{kind}>") > 1:
-        reason = f"more than one {kind} block"
-    return ParsedReply(kind, content, not reason, reason, f"<{kind}>{content}</{kind}>")
+    """Reads a reply by verl-agent's rules: a search wins over an answer, tags in any case, extra tags are a fault."""
+    tag, content, fault = read_blocks(reply, BLOCKS)
+    if not tag:
+        return ParsedReply("invalid", "", False, fault, "")
+    return ParsedReply(
+        "search" if tag == "search" else "answer", content, not fault, fault, f"<{tag}>{content}</{tag}>"
+    )
 
 
 _TAGS = re.compile(

@@ -51,7 +51,11 @@ class Outcome(Protocol):
 
     @property
     def invalid_actions(self) -> int:
-        """Turns whose action was invalid."""
+        """Turns whose action the environment refused."""
+
+    @property
+    def invalid_formats(self) -> int:
+        """Turns whose reply could not be read in the profile's format."""
 
 
 class Played(NamedTuple):
@@ -64,6 +68,7 @@ class Played(NamedTuple):
     score: float
     steps: int
     invalid_actions: int
+    invalid_formats: int = 0
 
     @classmethod
     def of(cls, episode: Trajectory) -> Played:
@@ -76,6 +81,7 @@ class Played(NamedTuple):
             episode.score,
             episode.num_steps,
             sum(not step.action_valid for step in episode.steps),
+            sum(not step.format_valid for step in episode.steps),
         )
 
 
@@ -195,6 +201,7 @@ def _steps(scored: Sequence[Outcome]) -> dict[str, Any]:
         "max": max(steps, default=None),
         "mean_when_solved": statistics.fmean(solved) if solved else None,
         "total": total,
+        "invalid_format_share": sum(episode.invalid_formats for episode in scored) / total if total else None,
         "invalid_share": sum(episode.invalid_actions for episode in scored) / total if total else None,
     }
 

@@ -29,9 +29,8 @@ WINDOW_TEMPLATE = PromptTemplate(
     admissible_separator=",\n",
 )
 
-TAGGED = ActionFormat(
+TOLERANT_FORMAT = ActionFormat(
     kind="tags",
-    which="first",
     lower=True,
     require_think=True,
     refuse_cjk=True,
@@ -39,10 +38,12 @@ TAGGED = ActionFormat(
     reply="<think>{thought}</think>\n<action>{action}</action>",
 )
 
+PAPER_FORMAT = replace(TOLERANT_FORMAT, reading="verl-agent")
+
 _PAPER = Profile(
     name="paper",
     template=WINDOW_TEMPLATE,
-    action_format=TAGGED,
+    action_format=PAPER_FORMAT,
     max_steps=15,
     history=2,
     reward_scale=10.0,
@@ -80,6 +81,12 @@ PROFILES: dict[str, Profile] = {
     for profile in (
         _PAPER,
         replace(_PAPER, name="verl-agent", source="verl-agent's WebShop set-up, the same numbers as the SEED paper's"),
+        replace(
+            _PAPER,
+            name="tolerant",
+            action_format=TOLERANT_FORMAT,
+            source="this package: the paper's prompts and numbers; the action is the first complete block",
+        ),
         _REACT,
         _COMPACT,
     )

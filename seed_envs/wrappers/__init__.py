@@ -46,7 +46,7 @@ def make_agent_env(
         limit = env.spec.max_episode_steps
     env = ParseAction(env, chosen.action_format)
     if chosen.invalid_penalty:
-        env = InvalidActionPenalty(env, chosen.invalid_penalty)
+        env = InvalidActionPenalty(env, chosen.invalid_penalty, chosen.penalised)
     if chosen.reward_scale != 1.0:
         env = RewardScale(env, chosen.reward_scale)
     env = HistoryWindow(env, chosen.history)

@@ -16,7 +16,8 @@ class ParseAction(gym.Wrapper[Any, str, Any, str], gym.utils.RecordConstructorAr
     """Read the action out of a reply.
 
     Adds ``info["action"]``: what was sent to the environment (``""`` after reset). A reply that cannot be read is
-    never an exception: whatever the format's fallback says is sent, and the step is marked invalid.
+    never an exception: whatever the format's fallback says is sent, and ``info["format_valid"]`` is False. Whether the
+    environment accepted what was sent is another fact, ``info["action_valid"]``.
 
     Args:
         env: Environment whose actions are strings.
@@ -52,5 +53,5 @@ class ParseAction(gym.Wrapper[Any, str, Any, str], gym.utils.RecordConstructorAr
         self._ended = terminated or truncated
         info = {**info, "action": parsed.action}
         if not parsed.valid:
-            info["action_valid"], info["invalid_reason"] = False, parsed.reason
+            info["format_valid"], info["invalid_reason"] = False, parsed.reason
         return observation, float(reward), terminated, truncated, info

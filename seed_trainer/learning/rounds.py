@@ -64,7 +64,12 @@ class Block:
 def episode_advantages_N(block: Block, options: SEEDOptions) -> Tensor:
     """Return one advantage per episode; an episode ended by a fault counts neither for itself nor for its group."""
     returns = [
-        penalised_return(episode.total_reward, _invalid_steps(episode), episode.num_steps, options.adv_invalid_penalty)
+        penalised_return(
+            episode.total_reward,
+            sum(not step.is_valid(options.adv_penalised) for step in episode.steps),
+            episode.num_steps,
+            options.adv_invalid_penalty,
+        )
         for episode in block.episodes
     ]
     scored = [episode.stop_reason.scored for episode in block.episodes]
@@ -100,10 +105,6 @@ def _pairs(block: Block) -> Sequence[tuple[Tensor, Trajectory]]:
     return list(zip(block.advantages_N, block.episodes, strict=True))
 
 
-def _invalid_steps(episode: Trajectory) -> int:
-    return sum(not step.action_valid for step in episode.steps)
-
-
 def _scored(block: Block) -> list[int]:
     """Return the episodes whose outcome says something about the policy; faults of the machinery do not."""
     return [index for index, episode in enumerate(block.episodes) if episode.stop_reason.scored]
@@ -124,7 +125,8 @@ def _step_groups(block: Block) -> list[int]:
 
 def _step_unit(block: Block, options: SEEDOptions) -> list[list[float]]:
     scores = [
-        block.episodes[index].total_reward - (0.0 if step.action_valid else options.adv_invalid_penalty)
+        block.episodes[index].total_reward
+        - (0.0 if step.is_valid(options.adv_penalised) else options.adv_invalid_penalty)
         for index in _scored(block)
         for step in block.episodes[index].steps
     ]

@@ -169,6 +169,9 @@ class SEEDOptions:
     adv_invalid_penalty: float = option(
         0.0, "Penalty per invalid step (step unit), or times their share (trajectory unit).", "paper"
     )
+    adv_penalised: Literal["format", "action"] = option(
+        "format", "Invalid are replies that could not be read, or actions that the environment refused.", "paper"
+    )
     adv_shaping: Literal["none", "rlsd", "opid"] = option("none", "Advantage shaped by the teacher's shift.", "paper")
     adv_shaping_coef: float = option(0.5, "w of RLSD, or the episode weight of OPID.")
     adv_shaping_rounds: int = option(0, "Rounds over which RLSD's w falls linearly to 0 (0: constant).")

@@ -153,6 +153,7 @@ _RELEASED_COMMON: dict[str, Any] = {
     "adv_unit": "step",
     "adv_std": "sample",
     "adv_invalid_penalty": 0.1,
+    "adv_penalised": "format",
     "max_turn_length": 512,
     "num_generations": 8,
     "per_device_train_batch_size": 1,

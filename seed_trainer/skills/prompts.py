@@ -152,7 +152,7 @@ def opposite(outcome: Outcome) -> Outcome:
 def _step_parts(number: int, step: Step) -> list[dict[str, Any]]:
     image = getattr(step.context, "image", None)
     seen = defuse(step.observation)
-    validity = "yes" if step.action_valid else f"no ({step.invalid_reason})"
+    validity = "yes" if step.format_valid and step.action_valid else f"no ({step.invalid_reason})"
     head = f"\nStep {number}\nObservation: {seen if image is None else ''}"
     tail = f"\nResponse: {defuse(step.reply)}\nAction valid: {validity}\n"
     if image is None:

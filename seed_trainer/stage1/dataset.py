@@ -50,7 +50,7 @@ def examples(
 def plain_summary(episode: Trajectory) -> str:
     """Return one true sentence about an episode, for annotators that write no summary of their own."""
     turns = f"{episode.num_steps} turn{'' if episode.num_steps == 1 else 's'}"
-    invalid = sum(not step.action_valid for step in episode.steps)
+    invalid = sum(not (step.format_valid and step.action_valid) for step in episode.steps)
     ended = "solved its task" if episode.success else f"did not solve its task ({episode.stop_reason.value})"
     return f"The attempt {ended} in {turns}, {invalid or 'none'} of them invalid."
 

@@ -38,6 +38,7 @@ def outcome_of_record(record: Mapping[str, Any]) -> Played:
         record["score"],
         record["steps"],
         record["invalid"],
+        record.get("invalid_formats", 0),  # evaluations of earlier versions count both under "invalid"
     )
 
 
@@ -48,6 +49,7 @@ def flat_summary(summary: Mapping[str, Any]) -> dict[str, float | None]:
         "success_macro": summary["macro"]["rate"],
         "score": summary["score"]["mean"],
         "turns": summary["steps"]["mean"],
+        "invalid_formats": summary["steps"]["invalid_format_share"],
         "invalid_actions": summary["steps"]["invalid_share"],
         "faults": float(summary["counts"]["failed"]),
     }

@@ -99,6 +99,7 @@ class EpisodeRecorder:
                     "observation": step.observation,
                     "reply": step.reply,
                     "action": step.action,
+                    "readable": step.format_valid,
                     "valid": step.action_valid,
                     "reason": step.invalid_reason,
                 }

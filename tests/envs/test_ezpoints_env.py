@@ -74,19 +74,20 @@ def test_a_long_formula_truncates_and_names_its_reason() -> None:
     assert (terminated, truncated, info["stop_reason"]) == (False, True, "turn_limit")
 
 
-def test_refusals_are_explained_and_only_strict_calls_them_invalid() -> None:
+@pytest.mark.parametrize("feedback", ["verbose", "plain"])
+def test_readable_and_accepted_are_two_facts_and_refusals_are_explained_where_asked(feedback: Any) -> None:
     for rules in ("classic", "strict"):
-        env = EZPointsEnv(rules=rules, obs_mode="text")
+        env = EZPointsEnv(rules=rules, obs_mode="text", feedback=feedback)
         env.reset(options={"task_id": "cards/H5-S7"})
         observation, reward, _, _, info = env.step("9")
         assert reward == 0.0
         assert info["ezpoints"]["refused"] == "9 is not on the cards"
-        assert info["action_valid"] is (rules == "classic")
-        assert "9 is not on the cards" in observation
+        assert (info["format_valid"], info["action_valid"]) == (True, False)
+        assert ("9 is not on the cards" in observation) is (feedback == "verbose")
         observation, _, _, _, info = env.step("hello")
-        assert info["action_valid"] is False
+        assert (info["format_valid"], info["action_valid"]) == (False, False)
         assert "hello" in info["invalid_reason"]
-        assert "hello" in observation
+        assert ("hello" in observation) is (feedback == "verbose")
         assert info["ezpoints"]["formula"] == ()
 
 
@@ -228,12 +229,12 @@ def test_paper_profile_reads_the_whole_answer_leniently() -> None:
         ('```json\n{"thoughts": "5 + 7", "action": "5"}\n```', ("5",), True, 0.0),
         ("I choose +", ("5", "+"), True, 0.0),
         ('{"action": 12}', ("5", "+"), False, -0.1),
-        ('{"action": 3}', ("5", "+"), True, 0.0),
+        ('{"action": 3}', ("5", "+"), True, 0.0),  # not on the cards: read, refused, not penalised
         ('{"action": "7"}', ("5", "+", "7"), True, 0.0),
         ('{"action": "="}', ("5", "+", "7", "="), True, 10.0),
     ):
         _, paid, terminated, _, info = env.step(reply)
-        assert (info["ezpoints"]["formula"], info["action_valid"]) == (formula, valid)
+        assert (info["ezpoints"]["formula"], info["format_valid"]) == (formula, valid)
         assert paid == pytest.approx(reward)
     assert terminated
 

@@ -16,11 +16,11 @@ from seed_envs.vision.ezpoints.rules import BLANK, RULE_SETS, Game, ezpoints
 HANDS = [(2, 10), (5, 7), (3, 9), (4, 8), (2, 6), (3, 4), (6, 6)]
 
 
-def reference(source: str, unary_plus: bool, power: bool = False) -> Fraction | None:
+def reference(source: str, signs: bool, power: bool = False) -> Fraction | None:
     """Value of Python source under Python's grammar, in fractions; None if it is no formula."""
     try:
         tree = ast.parse(source.strip(), mode="eval").body
-        return _value(tree, unary_plus, power)
+        return _value(tree, signs, power)
     except (SyntaxError, ZeroDivisionError, _NoFormula):
         return None
 
@@ -29,13 +29,14 @@ class _NoFormula(Exception):
     pass
 
 
-def _value(node: ast.expr, unary_plus: bool, power: bool) -> Fraction:
+def _value(node: ast.expr, signs: bool, power: bool) -> Fraction:
     if isinstance(node, ast.Constant) and isinstance(node.value, int):
         return Fraction(node.value)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd) and unary_plus:
-        return _value(node.operand, unary_plus, power)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.UAdd, ast.USub)) and signs:
+        value = _value(node.operand, signs, power)
+        return value if isinstance(node.op, ast.UAdd) else -value
     if isinstance(node, ast.BinOp):
-        left, right = _value(node.left, unary_plus, power), _value(node.right, unary_plus, power)
+        left, right = _value(node.left, signs, power), _value(node.right, signs, power)
         if isinstance(node.op, ast.Add):
             return left + right
         if isinstance(node.op, ast.Sub):
@@ -49,16 +50,16 @@ def _value(node: ast.expr, unary_plus: bool, power: bool) -> Fraction:
     raise _NoFormula
 
 
-def value_or_none(tokens: list[str], unary_plus: bool) -> Fraction | None:
+def value_or_none(tokens: list[str], signs: bool) -> Fraction | None:
     try:
-        return evaluate(tokens, unary_plus)
+        return evaluate(tokens, signs)
     except FormulaError:
         return None
 
 
-@pytest.mark.parametrize("unary_plus", [False, True])
+@pytest.mark.parametrize("signs", [False, True])
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
-def test_20000_random_token_sequences_equal_the_reference(unary_plus: bool) -> None:
+def test_20000_random_token_sequences_equal_the_reference(signs: bool) -> None:
     """Blanks between tokens keep Python from joining digits or stars; one half is built to be mostly well formed."""
     rng, formulas = random.Random(7), 0
     for trial in range(20_000):
@@ -68,8 +69,8 @@ def test_20000_random_token_sequences_equal_the_reference(unary_plus: bool) -> N
             tokens = _sentence(rng, 4)
             if rng.random() < 0.2:
                 tokens[rng.randrange(len(tokens))] = rng.choice("5 + * ( )".split())
-        expected = reference(" ".join(tokens), unary_plus)
-        assert value_or_none(tokens, unary_plus) == expected, tokens
+        expected = reference(" ".join(tokens), signs)
+        assert value_or_none(tokens, signs) == expected, tokens
         formulas += expected is not None
     assert formulas > 5_000
 
@@ -92,9 +93,9 @@ def test_exact_division_and_caps() -> None:
             evaluate(tokens)
 
 
-def test_plus_signs_in_a_row_are_capped_not_recursed_forever() -> None:
+def test_signs_in_a_row_are_capped_not_recursed_forever() -> None:
     with pytest.raises(FormulaError, match="deep"):
-        evaluate(["+"] * (MAX_TOKENS - 1) + ["1"], unary_plus=True)
+        evaluate(["+"] * (MAX_TOKENS - 1) + ["1"], signs=True)
 
 
 def closed_form(tokens: list[str], hand: tuple[int, int]) -> bool:

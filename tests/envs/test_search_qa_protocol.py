@@ -10,6 +10,7 @@ import string
 import pytest
 
 from seed_envs.errors import UnknownOption
+from seed_envs.replies import cut_reply
 from seed_envs.search_qa.answers import (
     contains_answer,
     exact_match,
@@ -19,9 +20,9 @@ from seed_envs.search_qa.answers import (
     token_f1,
 )
 from seed_envs.search_qa.protocol import (
+    BLOCKS,
     DIALECTS,
     ask,
-    cut_reply,
     defang,
     find_dialect,
     parse_search_r1,
@@ -63,7 +64,7 @@ from seed_envs.search_qa.scoring import (
 def test_search_r1_replies(reply, kind, content):
     parsed = parse_search_r1(reply)
     assert (parsed.kind, parsed.content, parsed.valid) == (kind, content, kind != "invalid")
-    assert parsed.text == cut_reply(reply)
+    assert parsed.text == cut_reply(reply, BLOCKS)
     assert bool(parsed.reason) == (kind == "invalid")
 
 

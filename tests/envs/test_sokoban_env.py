@@ -312,10 +312,10 @@ def test_paper_profile_reads_and_pays_as_the_framework() -> None:
     assert info["sokoban"]["steps"] == 1
     _, reward, _, _, info = env.step("<action>left</action>")
     assert info["sokoban"]["steps"] == 2
-    assert not info["action_valid"]
+    assert (info["format_valid"], info["action_valid"]) == (False, True)  # no thinking: penalised, but carried out
     assert reward == pytest.approx(-0.2)
     _, reward, _, _, info = env.step("no tags")
-    assert (info["sokoban"]["steps"], info["action_valid"], reward) == (2, False, pytest.approx(-0.2))
+    assert (info["sokoban"]["steps"], info["format_valid"], reward) == (2, False, pytest.approx(-0.2))
     assert "think" in env.get_wrapper_attr("profile").template.first
 
 
@@ -454,7 +454,7 @@ def test_skills_of_played_episodes_name_what_happened() -> None:
     assert "unknown action 'none'" in annotate(still)
     assert won.extras["sokoban"]["pushes"] > 0
     assert f"Here {won.num_steps} moves solved it" in annotate(won)
-    idle = replace(still, steps=[replace(step, action_valid=True) for step in still.steps])
+    idle = replace(still, steps=[replace(step, format_valid=True, action_valid=True) for step in still.steps])
     assert "No box was pushed" in annotate(idle)
     assert annotate(Trajectory.from_json(json.loads(json.dumps(idle.to_json())))) == annotate(idle)
 

@@ -111,6 +111,28 @@ def test_rewards_are_scaled_and_invalid_actions_cost():
     assert (reward, terminated, info["success"]) == (10.0, True, True)
 
 
+@pytest.mark.parametrize(
+    ("reply", "readable", "accepted"),
+    [
+        ("<action>left</action>", True, True),
+        ("<action>fly</action>", True, False),
+        ("<think>no", False, False),
+        ("left", False, True),  # the end of an unreadable reply is sent, and happens to be an action
+    ],
+)
+@pytest.mark.parametrize("penalised", ["format", "action"])
+def test_readable_and_accepted_are_two_facts_and_a_penalty_names_one(reply, readable, accepted, penalised):
+    form = ActionFormat("tags", fallback_tail=4)
+    env = InvalidActionPenalty(ParseAction(Corridor(), form), 0.5, penalised)
+    env.reset(options={"task_id": "length-3"})
+    _, reward, _, _, info = env.step(reply)
+    assert (info["format_valid"], info["action_valid"]) == (readable, accepted)
+    assert bool(info["invalid_reason"]) == (not (readable and accepted))
+    assert reward == (0.0 if {"format": readable, "action": accepted}[penalised] else -0.5)
+    with pytest.raises(ValueError, match="penalised"):
+        InvalidActionPenalty(env, 0.5, "both")
+
+
 def test_stepping_after_truncation_raises():
     env = stack(limit=1)
     env.reset(options={"task_id": "length-3"})

@@ -24,7 +24,11 @@ class Picture:
 
 
 def episode(
-    rewards: list[float], stop: StopReason = StopReason.MAX_STEPS, invalid: int = 0, images: Any = None
+    rewards: list[float],
+    stop: StopReason = StopReason.MAX_STEPS,
+    refused: int = 0,
+    unreadable: int = 0,
+    images: Any = None,
 ) -> Trajectory:
     steps = [
         Step(
@@ -32,10 +36,11 @@ def episode(
             [],
             "go",
             "go",
-            index >= invalid,
+            index >= refused,
             "",
             reward,
             context=None if images is None else Picture(images[index]),
+            format_valid=index >= unreadable,
         )
         for index, reward in enumerate(rewards)
     ]
@@ -70,7 +75,7 @@ def test_an_episode_ended_by_a_fault_counts_for_nobody(options: dict[str, Any]) 
 
 
 def test_all_tied_groups_give_exactly_zero_and_the_step_penalty_breaks_the_tie() -> None:
-    won = [episode([1.0], StopReason.SUCCESS), episode([0.0, 1.0], StopReason.SUCCESS, invalid=1)]
+    won = [episode([1.0], StopReason.SUCCESS), episode([0.0, 1.0], StopReason.SUCCESS, unreadable=1)]
     tied = block(won, SEEDOptions(), 2)
     assert row_advantages_B(tied, SEEDOptions()).tolist() == [0.0, 0.0, 0.0]
     penalised = SEEDOptions(adv_unit="step", adv_invalid_penalty=0.1, adv_std="sample")
@@ -78,10 +83,23 @@ def test_all_tied_groups_give_exactly_zero_and_the_step_penalty_breaks_the_tie()
     assert values[1] < 0 < values[0] == values[2]
 
 
+@pytest.mark.parametrize("unit", ["trajectory", "step"])
+def test_a_method_penalises_what_it_names(unit: Any) -> None:
+    """The papers penalise replies that cannot be read; a command that the game refuses costs nothing there."""
+    turns = {"format": {"unreadable": 1}, "action": {"refused": 1}}
+    for penalised in turns:
+        options = SEEDOptions(adv_unit=unit, adv_invalid_penalty=0.1, adv_penalised=penalised)
+        for fault, numbers in turns.items():
+            played = [episode([1.0], StopReason.SUCCESS), episode([0.0, 1.0], StopReason.SUCCESS, **numbers)]
+            values = row_advantages_B(block(played, options, 2), options)
+            assert bool(values.any()) == (fault == penalised)
+    assert SEEDOptions().adv_penalised == "format"
+
+
 @pytest.mark.parametrize(("unit", "share"), [("trajectory", 1.0), ("step", 0.0)])
 def test_tokens_without_advantage_are_counted_by_what_is_trained(unit: Any, share: float) -> None:
     options = SEEDOptions(adv_unit=unit, adv_invalid_penalty=0.1 if unit == "step" else 0.0)
-    won = [episode([1.0], StopReason.SUCCESS), episode([0.0, 1.0], StopReason.SUCCESS, invalid=1)]
+    won = [episode([1.0], StopReason.SUCCESS), episode([0.0, 1.0], StopReason.SUCCESS, unreadable=1)]
     made = block(won, options, 2)
     batch = {"completion_mask": torch.ones(3, 1), "advantages": row_advantages_B(made, options)}
     assert token_metrics(made, batch)["ties/tokens_without_advantage"] == share

@@ -35,7 +35,7 @@ def _praise(formula: str, numbers: str) -> str:
 
 
 def _warn(steps: Sequence[Step], table: dict[str, Any], formula: str, numbers: str) -> str:
-    invalid = [step for step in steps if not step.action_valid]
+    invalid = [step for step in steps if not (step.format_valid and step.action_valid)]
     if len(invalid) * 2 >= max(len(steps), 1):
         reason = invalid[0].invalid_reason if invalid else "nothing was played"
         return (

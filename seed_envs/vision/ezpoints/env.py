@@ -78,6 +78,7 @@ class EZPointsEnv(CardGameEnv):
         obs_mode: Literal["both", "image", "text"] = "both",
         size: Literal[308, 300] = 308,
         parsing: Literal["exact", "substring"] = "exact",
+        feedback: Literal["verbose", "plain"] = "verbose",
         split: str = "train",
         render_mode: str | None = None,
     ) -> None:
@@ -90,6 +91,8 @@ class EZPointsEnv(CardGameEnv):
             obs_mode: What is observed.
             size: Side of the picture in pixels; 308 is a whole number of Qwen2.5-VL tokens.
             parsing: How action text is read.
+            feedback: ``"verbose"`` adds to the observation why a token was refused; ``"plain"`` shows the formula
+                alone, as the originals do.
             split: Split that ``reset`` draws from.
             render_mode: None, ``"ansi"`` or ``"rgb_array"``.
 
@@ -97,7 +100,7 @@ class EZPointsEnv(CardGameEnv):
             UnknownOption: For a value that does not exist, or a target no hand reaches.
         """
         dealt = hands or ("classic" if target == 12 else "uniform")
-        super().__init__(ezpoints(target), dealt, rules, obs_mode, size, parsing, split, render_mode)
+        super().__init__(ezpoints(target), dealt, rules, obs_mode, size, parsing, feedback, split, render_mode)
 
     def _task_type(self) -> str:
         return "sum" if sum(self._game.numbers) == self.puzzle.target else "product"

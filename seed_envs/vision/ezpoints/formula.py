@@ -1,11 +1,11 @@
 """Exact value of a formula given as tokens: recursive descent over fractions. Text is never evaluated.
 
-Grammar (``unary`` only where asked for)::
+Grammar (``signed`` only where asked for)::
 
     sum     = product {("+" | "-") product}
     product = factor {("*" | "/") factor}
-    factor  = number | "(" sum ")" | unary
-    unary   = "+" factor
+    factor  = number | "(" sum ")" | signed
+    signed  = ("+" | "-") factor
 
 Digits are not joined (``1 0`` is not ten), there is no power and no floor division.
 """
@@ -26,9 +26,9 @@ class FormulaError(ValueError):
 class _Parser:
     """One pass over the tokens; every method consumes what it parses."""
 
-    def __init__(self, tokens: Sequence[str], unary_plus: bool) -> None:
+    def __init__(self, tokens: Sequence[str], signs: bool) -> None:
         self._tokens = tokens
-        self._unary_plus = unary_plus
+        self._signs = ("+", "-") if signs else ()
         self._position = 0
         self._depth = 0
 
@@ -66,13 +66,13 @@ class _Parser:
         self._position += 1
         if token.isascii() and token.isdigit():
             return Fraction(int(token))
-        if token != "(" and not (token == "+" and self._unary_plus):
+        if token != "(" and token not in self._signs:
             raise FormulaError(f"{token!r} at token {self._position} where a number is needed")
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise FormulaError(f"nested more than {MAX_DEPTH} deep")
-        if token == "+":
-            value = self._factor()
+        if token in self._signs:
+            value = self._factor() if token == "+" else -self._factor()
         else:
             value = self._sum()
             if self._peek() != ")":
@@ -82,16 +82,16 @@ class _Parser:
         return value
 
 
-def evaluate(tokens: Sequence[str], unary_plus: bool = False) -> Fraction:
+def evaluate(tokens: Sequence[str], signs: bool = False) -> Fraction:
     """Computes the value of a formula.
 
     Args:
         tokens: Numbers as decimal digits, ``+ - * / ( )``; blanks must have been removed.
-        unary_plus: Whether plus signs may stand before a number.
+        signs: Whether plus and minus signs may stand before a number or a parenthesis.
 
     Raises:
         FormulaError: If the tokens are not a formula, divide by zero, or exceed the caps.
     """
     if len(tokens) > MAX_TOKENS:
         raise FormulaError(f"{len(tokens)} tokens; at most {MAX_TOKENS} are read")
-    return _Parser(tokens, unary_plus).whole()
+    return _Parser(tokens, signs).whole()

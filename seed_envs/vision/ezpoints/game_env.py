@@ -21,6 +21,7 @@ from seed_envs.vision.ezpoints.tasks import SPLITS, HandSource
 
 OBS_MODES = ("both", "image", "text")
 PARSINGS = ("exact", "substring")
+FEEDBACKS = ("verbose", "plain")
 _SUIT_NAMES = {"H": "hearts", "S": "spades", "D": "diamonds", "C": "clubs"}
 _RANK_NAMES = {1: "ace", 11: "jack", 12: "queen", 13: "king"}
 _NO_OUTCOME = TokenOutcome(0.0, False, False, "")
@@ -55,6 +56,7 @@ class CardGameEnv(SeedEnv[Observation]):
         obs_mode: str,
         size: int,
         parsing: str,
+        feedback: str,
         split: str,
         render_mode: str | None,
     ) -> None:
@@ -63,12 +65,14 @@ class CardGameEnv(SeedEnv[Observation]):
             ("rules", rules, RULE_SETS),
             ("obs_mode", obs_mode, OBS_MODES),
             ("parsing", parsing, PARSINGS),
+            ("feedback", feedback, FEEDBACKS),
             ("size", size, SIZES),
         ):
             check_choice(label, value, known)
         super().__init__(split=split, render_mode=render_mode)
         self.puzzle, self.source = puzzle, HandSource(puzzle, hands)
         self._rules, self._size = RULE_SETS[rules], size
+        self._explains = feedback == "verbose"
         self._read = read_classic if parsing == "substring" else read_exact
         self._text_mode, self._shows_cards = obs_mode == "text", obs_mode != "image"
         if not self._text_mode:
@@ -90,7 +94,7 @@ class CardGameEnv(SeedEnv[Observation]):
     def _start(self, hand: Hand) -> None:
         self._hand = hand
         self._game = Game(self.puzzle, self._rules, tuple(card.value for card in hand))
-        self._board = None if self._text_mode or not hand else Board(hand, self._size)
+        self._board = None if self._text_mode or not hand else Board(hand, self._size, self._rules.rows)
         self._cards_text = ", ".join(_describe(card) for card in hand)
         self._refused = ""
 
@@ -103,16 +107,15 @@ class CardGameEnv(SeedEnv[Observation]):
         self._refused = refused
         if self._board is not None and self._game.formula is not before:
             self._board.update(self._game.text())
-        invalid = reason or (refused if self._rules.grammar else "")
-        observation = self._observe(reason or refused)
-        return Outcome(
-            observation, reward, terminated, not invalid, invalid, truncated, "turn_limit" if truncated else ""
-        )
+        invalid = reason or refused
+        observation = self._observe(invalid)
+        stop_reason = "turn_limit" if truncated else ""
+        return Outcome(observation, reward, terminated, not invalid, invalid, truncated, stop_reason, not reason)
 
     def _observe(self, reason: str) -> Observation:
         formula = "".join(token for token in self._game.formula if token != BLANK)
         text = f"Cards: {self._cards_text}\nFormula: {formula}" if self._shows_cards else formula
-        if reason:
+        if reason and self._explains:
             text = f"{text}\nAction refused: {reason}"
         return text if self._board is None else {"text": text, "image": self._board.pixels.copy()}
 
@@ -160,6 +163,11 @@ class CardGameEnv(SeedEnv[Observation]):
         tokens = [str(numbers[0]), *(token for number in numbers[1:] for token in ("+", str(number))), "="]
         return tokens[min(len(self._game.formula), len(tokens) - 1)]
 
+    def random_action(self) -> str:
+        """A token drawn from all there are: which ones would be used is known only to who has read the cards."""
+        self._require_task()
+        return self.puzzle.tokens[int(self.np_random.integers(len(self.puzzle.tokens)))]
+
     def get_state(self) -> CardState:
         """A snapshot of the episode."""
         game = self._game
@@ -194,7 +202,7 @@ class CardGameEnv(SeedEnv[Observation]):
         if self.render_mode == "ansi":
             return f"Cards: {self._cards_text}\nFormula: {self._game.text()}"
         if self.render_mode == "rgb_array":
-            board = Board(self._hand, self._size)
+            board = Board(self._hand, self._size, self._rules.rows)
             board.update(self._game.text())
             return board.pixels
         return None

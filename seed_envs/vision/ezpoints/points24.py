@@ -65,6 +65,7 @@ class Points24Env(CardGameEnv):
         obs_mode: Literal["both", "image", "text"] = "both",
         size: Literal[308, 300] = 308,
         parsing: Literal["exact", "substring"] = "exact",
+        feedback: Literal["verbose", "plain"] = "verbose",
         split: str = "train",
         render_mode: str | None = None,
     ) -> None:
@@ -76,10 +77,11 @@ class Points24Env(CardGameEnv):
             obs_mode: What is observed.
             size: Side of the picture in pixels.
             parsing: How action text is read.
+            feedback: Whether the observation says why a token was refused.
             split: Split that ``reset`` draws from.
             render_mode: None, ``"ansi"`` or ``"rgb_array"``.
 
         Raises:
             UnknownOption: For a value that does not exist, or a target no hand reaches.
         """
-        super().__init__(points24(target), "uniform", rules, obs_mode, size, parsing, split, render_mode)
+        super().__init__(points24(target), "uniform", rules, obs_mode, size, parsing, feedback, split, render_mode)

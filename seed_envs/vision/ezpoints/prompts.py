@@ -20,7 +20,7 @@ Reply with one JSON object and nothing else:
 }}
 """
 _REPLY = '{{"thoughts": "{thought}", "action": "{action}"}}'
-_FRAMEWORK = ActionFormat(kind="raw", reply=_REPLY)
+_FRAMEWORK = ActionFormat(kind="raw", reading="verl-agent", reply=_REPLY)
 _EXACT = ActionFormat(kind="json", reply=_REPLY)
 _PICTURE = "The picture shows the cards.\n"
 
@@ -48,7 +48,7 @@ _24_TOKENS = ", ".join(f"`{token}`" for token in points24().tokens)
 _FORMULA = _PICTURE + "Formula so far: {observation}"
 _TEXT = "{observation}"
 
-_IMAGE_CLASSIC = {"obs_mode": "image", "rules": "classic", "parsing": "substring"}
+_IMAGE_CLASSIC = {"obs_mode": "image", "rules": "classic", "parsing": "substring", "feedback": "plain"}
 _IMAGE_STRICT = {"obs_mode": "image", "rules": "strict"}
 _TEXT_STRICT = {"obs_mode": "text", "rules": "strict"}
 _SOURCE = "SEED paper, vision setting: verl-agent's card games, picture and formula"

@@ -1,11 +1,13 @@
-"""The board: the table, the cards and the line with the current formula, as an RGB array.
+"""The board: the table, the cards and the lines with the current formula, as an RGB array.
 
-The layout is that of gym_cards for 300 pixels, scaled; 308 pixels are 11 x 11 tokens of Qwen2.5-VL without resampling.
+Cards in one row are laid out as gym_cards does at 300 pixels, scaled; two rows show four cards larger. 308 pixels are
+11 x 11 tokens of Qwen2.5-VL without resampling.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +17,39 @@ from seed_envs.vision.ezpoints.hands import Hand
 
 SIZES = (308, 300)
 _BASE = 300
-_TEXT_LEFT, _TEXT_TOP, _TEXT_SIZE, _TEXT_HEIGHT = 10, 254, 20, 40
-_LAYOUTS: dict[int, tuple[tuple[int, int], tuple[tuple[int, int], ...]]] = {
-    2: ((135, 189), ((5, 55), (153, 55))),
-    4: ((86, 120), ((56, 4), (158, 4), (56, 130), (158, 130))),
+_TEXT_LEFT = 10
+
+
+class Layout(NamedTuple):
+    """Where things stand, at 300 pixels.
+
+    Attributes:
+        card: Width and height of a card.
+        places: The (x, y) of every card.
+        font: Height of the letters.
+        lines: (text, y, height) of every line of text; ``{}`` stands for the formula.
+    """
+
+    card: tuple[int, int]
+    places: tuple[tuple[int, int], ...]
+    font: int
+    lines: tuple[tuple[str, int, int], ...]
+
+
+_WIDE = (("Formula: {}", 254, 40),)
+_LAYOUTS = {
+    (2, 1): Layout((135, 189), ((5, 55), (153, 55)), 20, _WIDE),
+    (4, 1): Layout(
+        (67, 93), ((5, 103), (78, 103), (152, 103), (226, 103)), 16, (("Formula:", 208, 20), ("{}", 238, 20))
+    ),
+    (4, 2): Layout((86, 120), ((56, 4), (158, 4), (56, 130), (158, 130)), 20, _WIDE),
 }
-"""By number of cards: (width, height) of a card and the (x, y) of each, at 300 pixels."""
+"""By number of cards and of rows; two cards always lie side by side."""
 
 
 @lru_cache(maxsize=1024)
 def _line(text: str, width: int, height: int, size: int) -> NDArray[np.uint8]:
-    """The formula line, white on the table colour; text too long for one line shrinks."""
+    """A line of text, white on the table colour; text too long for one line shrinks."""
     from PIL import Image, ImageDraw, ImageFont
 
     image = Image.new("RGB", (width, height), TABLE)
@@ -45,27 +69,28 @@ def _table(size: int) -> NDArray[np.uint8]:
 
 
 class Board:
-    """The picture of one hand; only the formula line changes.
+    """The picture of one hand; only the lines of text change.
 
     Attributes:
         pixels: RGB array of shape (size, size, 3), drawn over at every update.
     """
 
-    def __init__(self, hand: Hand, size: int) -> None:
+    def __init__(self, hand: Hand, size: int, rows: int = 1) -> None:
         """Draws table and cards.
 
         Args:
             hand: Two or four cards.
             size: Side of the picture in pixels.
+            rows: Rows in which four cards lie.
         """
         self._size = size
         self.pixels = _table(size).copy()
-        (width, height), places = _LAYOUTS[len(hand)]
-        width, height = self._scaled(width), self._scaled(height)
-        for card, (x, y) in zip(hand, places, strict=True):
+        self._layout = _LAYOUTS[len(hand), rows if len(hand) == 4 else 1]
+        width, height = map(self._scaled, self._layout.card)
+        for card, (x, y) in zip(hand, self._layout.places, strict=True):
             left, top = self._scaled(x), self._scaled(y)
             self.pixels[top : top + height, left : left + width] = card_picture(card, width, height)
-        self._left, self._top, self._height = map(self._scaled, (_TEXT_LEFT, _TEXT_TOP, _TEXT_HEIGHT))
+        self._left, self._font = self._scaled(_TEXT_LEFT), self._scaled(self._layout.font)
         self.update("")
 
     def _scaled(self, length: int) -> int:
@@ -78,8 +103,10 @@ class Board:
             formula: Tokens joined by blanks.
         """
         width = self._size - 2 * self._left
-        line = _line(f"Formula: {formula}", width, self._height, self._scaled(_TEXT_SIZE))
-        self.pixels[self._top : self._top + self._height, self._left : self._left + width] = line
+        for text, y, tall in self._layout.lines:
+            top, height = self._scaled(y), self._scaled(tall)
+            line = _line(text.format(formula), width, height, self._font)
+            self.pixels[top : top + height, self._left : self._left + width] = line
 
 
 def card_sheet(width: int = 108, height: int = 151) -> NDArray[np.uint8]:

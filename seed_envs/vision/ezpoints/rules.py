@@ -28,7 +28,6 @@ class Puzzle:
         target: Value of the formula.
         operators: Tokens that are not numbers or ``=``.
         max_tokens: Tokens a formula may hold; a longer one ends the episode at the next action.
-        unary_plus: Whether plus signs before a number are accepted in a winning formula outside ``strict``.
     """
 
     name: str
@@ -36,7 +35,6 @@ class Puzzle:
     target: int
     operators: tuple[str, ...]
     max_tokens: int
-    unary_plus: bool
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -46,12 +44,12 @@ class Puzzle:
 
 def ezpoints(target: int = 12) -> Puzzle:
     """Two cards, ``+`` and ``*``, five tokens."""
-    return Puzzle("ezpoints", 2, target, ("+", "*"), 5, True)
+    return Puzzle("ezpoints", 2, target, ("+", "*"), 5)
 
 
 def points24(target: int = 24) -> Puzzle:
     """Four cards, the four operations and parentheses, twenty tokens."""
-    return Puzzle("points24", 4, target, ("+", "-", "*", "/", "(", ")"), 20, False)
+    return Puzzle("points24", 4, target, ("+", "-", "*", "/", "(", ")"), 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,8 @@ class RuleSet:
         failure_reward: Reward of a wrong number, an over-long formula and a wrong result.
         blank_for_wrong_number: A wrong number appends a blank instead of leaving the formula unchanged.
         random_for_unreadable: An unreadable answer becomes a random token instead of a no-op.
-        grammar: Operators must fit; unary plus is refused; refusals count as invalid actions.
+        grammar: Operators must fit; signs before a number are refused.
+        rows: Rows in which four cards lie; the originals have one, whose cards are half as large.
     """
 
     name: str
@@ -71,12 +70,13 @@ class RuleSet:
     blank_for_wrong_number: bool
     random_for_unreadable: bool
     grammar: bool
+    rows: int
 
 
 RULE_SETS = {
-    "rl4vlm": RuleSet("rl4vlm", -1.0, True, True, False),
-    "classic": RuleSet("classic", 0.0, False, False, False),
-    "strict": RuleSet("strict", 0.0, False, False, True),
+    "rl4vlm": RuleSet("rl4vlm", -1.0, True, True, False, 1),
+    "classic": RuleSet("classic", 0.0, False, False, False, 1),
+    "strict": RuleSet("strict", 0.0, False, False, True, 2),
 }
 
 
@@ -187,7 +187,7 @@ class Game:
         if len(self.used) != self.puzzle.cards:
             return False, f"{len(self.used)} of {self.puzzle.cards} numbers used"
         try:
-            value = evaluate(tokens, self.puzzle.unary_plus and not self.rules.grammar)
+            value = evaluate(tokens, signs=not self.rules.grammar)
         except FormulaError as error:
             return False, f"not a formula: {error}"
         return value == self.puzzle.target, f"the value is {value}"

@@ -43,7 +43,7 @@ def _route(actions: list[str]) -> str:
 
 def _warn(trajectory: Trajectory) -> str:
     steps = trajectory.steps
-    refused = [step for step in steps if not step.action_valid]
+    refused = [step for step in steps if not (step.format_valid and step.action_valid)]
     if len(refused) * 3 >= max(len(steps), 1):
         return (
             f"{len(refused)} of {len(steps)} answers could not be used, for example because: {_first(refused)}. "

@@ -34,6 +34,7 @@ _GIVEN = DataSource("own")
 GOAL = "Push every box onto a target."
 OBS_MODES = ("both", "image", "text")
 PARSINGS = ("exact", "substring")
+FEEDBACKS = ("verbose", "plain")
 MAX_ACTIONS_PER_TURN = 16
 
 _BEFORE_RESET = "#####\n#@$.#\n#####"
@@ -151,6 +152,7 @@ class SokobanEnv(SeedEnv[Observation]):
         action_set: Literal["4", "5", "9"] = "4",
         max_actions: int = 1,
         parsing: Literal["exact", "substring"] = "exact",
+        feedback: Literal["verbose", "plain"] = "verbose",
         shaping: float = 0.0,
         split: str | None = None,
         render_mode: str | None = None,
@@ -170,6 +172,7 @@ class SokobanEnv(SeedEnv[Observation]):
             action_set: Which actions there are.
             max_actions: Greatest number of actions in one turn.
             parsing: How action text is read.
+            feedback: ``"verbose"`` says in the observation why an action was refused; ``"plain"`` shows the room alone.
             shaping: Factor of potential-based shaping; 0 for none.
             split: Split that ``reset`` draws from; None means ``train``, or ``all`` for a file of your own.
             render_mode: None, ``"ansi"`` or ``"rgb_array"``.
@@ -181,7 +184,8 @@ class SokobanEnv(SeedEnv[Observation]):
         """
         for label, value, known in (
             ("rules", rules, RULES), ("obs_mode", obs_mode, OBS_MODES), ("text_format", text_format, TEXT_FORMATS),
-            ("action_set", action_set, ACTION_SETS), ("parsing", parsing, PARSINGS), ("tile", tile, TILE_SIZES),
+            ("action_set", action_set, ACTION_SETS), ("parsing", parsing, PARSINGS), ("feedback", feedback, FEEDBACKS),
+            ("tile", tile, TILE_SIZES),
         ):  # fmt: skip
             check_choice(label, value, known)
         if type(max_actions) is not int or not 1 <= max_actions <= MAX_ACTIONS_PER_TURN:
@@ -197,7 +201,7 @@ class SokobanEnv(SeedEnv[Observation]):
         self.splits = self.source.splits  # type: ignore[misc]
         super().__init__(split=split or self.source.default_split, render_mode=render_mode)
         self._rules, self._tile, self._max_actions, self._shaping = rules, tile, max_actions, shaping
-        self._substring = parsing == "substring"
+        self._substring, self._explains = parsing == "substring", feedback == "verbose"
         self._words = ACTION_SETS[action_set]
         self._codes = {code: word for word, code in self._words.items()}
         self._admissible_words = tuple(self._words)
@@ -281,7 +285,7 @@ class SokobanEnv(SeedEnv[Observation]):
                 break
         if self._shaping:
             reward += self._shaping * (self._potential() - potential)
-        return Outcome(self._observe(reason), reward, game.solved, not reason, reason)
+        return Outcome(self._observe(reason), reward, game.solved, not reason, reason, format_valid=not reason)
 
     def _potential(self) -> float:
         """Minus the distance to the goal; a deadlock is one step farther than any solvable position."""
@@ -291,7 +295,7 @@ class SokobanEnv(SeedEnv[Observation]):
 
     def _observe(self, reason: str) -> Observation:
         text = self._write(self._game) if self._shows_text else ""
-        if reason:
+        if reason and self._explains:
             text = f"Action refused: {reason}\n{text}" if text else f"Action refused: {reason}"
         if self._canvas is None:
             return text

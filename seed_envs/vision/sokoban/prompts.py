@@ -32,7 +32,11 @@ First think step by step inside <think> </think>: where are you, the boxes and t
 it avoid dead ends? Then give exactly one action inside <action> </action>.
 """
 _TAGGED = ActionFormat(
-    kind="tags", lower=True, require_think=True, reply="<think>{thought}</think><action>{action}</action>"
+    kind="tags",
+    reading="verl-agent",
+    lower=True,
+    require_think=True,
+    reply="<think>{thought}</think><action>{action}</action>",
 )
 _STRICT = ActionFormat(kind="tags", reply="<think>{thought}</think><action>{action}</action>")
 _HISTORY = "Steps taken so far: {step}. The last {history_length} observations and actions:\n{history}\n"
@@ -49,6 +53,7 @@ def _template(legend: str, now: str, later: str = "") -> PromptTemplate:
     )
 
 
+_CLASSIC = {"levels": "classic", "rules": "classic", "parsing": "substring", "feedback": "plain"}
 _IMAGE_NOW = "The picture above shows the room as it is now."
 _TEXT_NOW = "The room as it is now:\n{observation}"
 
@@ -60,7 +65,7 @@ PROFILES: dict[str, Profile] = {
         max_steps=15,
         history=0,
         invalid_penalty=0.1,
-        env_kwargs={"obs_mode": "image", "levels": "classic", "rules": "classic", "parsing": "substring"},
+        env_kwargs={"obs_mode": "image", **_CLASSIC},
         source="SEED paper, vision setting: verl-agent's Sokoban, picture only",
     ),
     "paper-text": Profile(
@@ -70,13 +75,7 @@ PROFILES: dict[str, Profile] = {
         max_steps=15,
         history=2,
         invalid_penalty=0.1,
-        env_kwargs={
-            "obs_mode": "text",
-            "text_format": "tab",
-            "levels": "classic",
-            "rules": "classic",
-            "parsing": "substring",
-        },
+        env_kwargs={"obs_mode": "text", "text_format": "tab", **_CLASSIC},
         source="verl-agent's text Sokoban with two earlier steps",
     ),
     "strict": Profile(

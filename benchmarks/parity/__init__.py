@@ -1,0 +1,1 @@
+"""Parity with the originals: everything a published number depends on, compared step by step."""
