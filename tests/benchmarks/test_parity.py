@@ -50,7 +50,7 @@ def test_the_recorded_replies_show_no_difference():
     try:
         rows = projections.compare(Options())
     except DataMissing as error:
-        pytest.skip(str(error))
+        pytest.skip(f"real data: {error}")
     assert {row.what.split()[-1] for row in rows} == set(SIDES)
     for row in rows:
         assert row.undocumented == [] and not row.documented and row.comparisons > 700

@@ -38,7 +38,7 @@ class Points24Env(CardGameEnv):
     As for EZPoints, under ``info["points24"]``.
 
     ## Oracle
-    The shortest completion among all formulas without redundant parentheses; the first solution found when the formula
+    The shortest completion among all formulas without signs or redundant parentheses; the first solution found when the formula
     is still empty.
 
     ## Arguments
@@ -50,7 +50,9 @@ class Points24Env(CardGameEnv):
     ## Differences from the original
     Division is exact, so ``8/(3-8/3)`` wins. Digits are not joined, there is no power and no floor division, and no
     text is ever evaluated; the original's ``eval`` can be made to hang by a formula. Hands without a solution are not
-    dealt.
+    dealt. Signs may stand before a number or a parenthesis under ``classic`` and ``rl4vlm``, as the original pays them
+    (``- 6 + 5 * 6 * 1 =``). The cards lie in one row there, with the formula on two lines below, as in the original;
+    ``strict`` shows them larger, in two rows. The rest is as for EZPoints.
 
     ## References and asset credits
     Game: gym_cards of RL4VLM (Zhai et al., 2024; MIT). All pictures are drawn by code in this package.
