@@ -61,7 +61,7 @@ def test_the_paper_profile_scales_the_win_and_stops_after_thirty_steps() -> None
         ("<think>a</think><action>Go To Desk 1</action><action>look</action>", "go to desk 1", True),
         ("<action>go to desk 1</action>", "go to desk 1", False),
         ("<think>中</think><action>go to desk 1</action>", "go to desk 1", False),
-        ("I would rather like to walk over to the desk", "like to walk over to the desk", False),
+        ("I would rather like to walk over to the desk", " like to walk over to the desk", False),
     ],
 )
 def test_replies_are_read_as_in_the_paper(reply: str, sent: str, valid: bool) -> None:

@@ -31,8 +31,8 @@ class EZPointsEnv(CardGameEnv):
     ## Observation space
     ``obs_mode="both"`` and ``"image"``: a dict with ``text`` and ``image`` (uint8, ``size`` x ``size`` x 3).
     ``"text"``: a string. The text names the cards and the formula; in mode ``"image"`` it holds the formula alone.
-    With ``feedback="verbose"`` a refused action adds a line that says why; ``"plain"`` does not, as in the original: who
-    is told which numbers are not on the cards can win without looking at them.
+    With ``feedback="verbose"`` a refused action adds a line that says why; ``"plain"`` does not, as in the original:
+    who is told which numbers are not on the cards can win without looking at them.
 
     ## Reward
     10 for a win. Otherwise 0; under ``rules="rl4vlm"`` -1 for a wrong number, an over-long formula and a wrong result.
@@ -62,9 +62,9 @@ class EZPointsEnv(CardGameEnv):
     plus signs before.
     Seeds work. An over-long formula truncates the episode at once, where verl-agent lets it idle to the step limit.
     An unreadable answer under ``rl4vlm`` plays a random token. ``strict`` refuses operators that cannot fit and accepts
-    no signs. A number that is not on the cards is read but refused (``format_valid``, not ``action_valid``), under every
-    rule set; the paper's penalty is for the format alone. Cards and letters are this package's own drawings, on the
-    original's layout, and a formula too long for its line is written smaller instead of running out of the picture.
+    no signs. A number that is not on the cards is read but refused (``format_valid``, not ``action_valid``), under
+    every rule set; the paper's penalty is for the format alone. Cards and letters are this package's own drawings, on
+    the original's layout, and a formula too long for its line is written smaller instead of running out of the picture.
     The ``paper`` profile asks in this package's own words.
 
     ## References and asset credits

@@ -38,8 +38,8 @@ class Points24Env(CardGameEnv):
     As for EZPoints, under ``info["points24"]``.
 
     ## Oracle
-    The shortest completion among all formulas without signs or redundant parentheses; the first solution found when the formula
-    is still empty.
+    The shortest completion among all formulas without signs or redundant parentheses; the first solution found when the
+    formula is still empty.
 
     ## Arguments
     As ``EZPointsEnv``, without ``hands``.
