@@ -26,7 +26,7 @@ def array(*rows):
 
 
 def parquet(*rows):
-    pa = pytest.importorskip("pyarrow", reason="parquet files need pyarrow")
+    pa = pytest.importorskip("pyarrow", reason="packages: parquet files need pyarrow")
     import pyarrow.parquet
 
     sink = pa.BufferOutputStream()
