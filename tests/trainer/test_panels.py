@@ -30,7 +30,11 @@ def test_all_tasks_or_too_many() -> None:
 
 def compact(record: EpisodeRecord) -> dict[str, Any]:
     names = ("task_id", "task_type", "success", "score", "steps", "scored")
-    return {**{name: getattr(record, name) for name in names}, "invalid": record.invalid_actions}
+    return {
+        **{name: getattr(record, name) for name in names},
+        "invalid": record.invalid_actions,
+        "invalid_formats": record.invalid_formats,
+    }
 
 
 @pytest.mark.parametrize("repeats", [1, 4])
@@ -43,6 +47,7 @@ def test_the_same_episodes_give_the_same_numbers(repeats: int) -> None:
         record = EpisodeRecord(index, task, index // len(IDS), 0, 1, "env", task_type=task.split("/")[0])
         record.success, record.stop_reason, record.score = bool(won), "success" if won else stop, float(rng.random())
         record.steps, record.invalid_actions = int(rng.integers(1, 9)), int(rng.integers(0, 2))
+        record.invalid_formats = int(rng.integers(0, 2))
         records.append(record)
     ours, theirs = summarise([compact(record) for record in records]), summarise_run(records)
     assert ours["eval_faults"] == theirs["counts"]["failed"] > 0
@@ -52,6 +57,7 @@ def test_the_same_episodes_give_the_same_numbers(repeats: int) -> None:
     assert ours["eval_success_macro"] == theirs["macro"]["rate"]
     assert (ours["eval_score"], ours["eval_turns"]) == (theirs["score"]["mean"], theirs["steps"]["mean"])
     assert ours["eval_invalid_actions"] == theirs["steps"]["invalid_share"]
+    assert ours["eval_invalid_formats"] == theirs["steps"]["invalid_format_share"]
     for family in theirs["families"]:
         assert ours[f"eval_success/{family['name']}"] == family["rate"]
 
