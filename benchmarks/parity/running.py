@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 
 from seed_envs.command_line import Parser
+from seed_envs.tables import table
 
 from .. import comparisons
 from ..comparisons import Result
-from seed_envs.tables import table
 from .rows import Options
 
 _NOT_CHECKS = ("clones", "rows", "running", "__main__")

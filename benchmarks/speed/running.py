@@ -6,9 +6,10 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from seed_envs.tables import table
+
 from .. import comparisons
 from ..comparisons import Result
-from seed_envs.tables import table
 
 _NOT_COMPARISONS = ("rows", "running", "__main__")
 
