@@ -96,26 +96,28 @@ def _run(options: argparse.Namespace) -> int:
     from .errors import ConfigInvalid
     from .folder import RunFolder
     from .markdown import summary_markdown
+    from .preflight import tell
     from .progress import Progress
     from .runner import resume_run, start_run
 
     given = {key: value for key, value in vars(options).items() if key not in ("run", "parser")}
     if "resume" in given:
-        others = sorted(given.keys() - {"resume", "quiet", "agent", "env_arg"})
+        others = sorted(given.keys() - {"resume", "quiet", "agent", "env_arg", "no_preflight"})
         if others:
             named = ", ".join("--" + name.replace("_", "-") for name in others)
             raise ConfigInvalid(f"--resume takes no other option (everything is in the folder); got {named}")
         config = give_back(RunFolder(given["resume"]).run_config(), given, given["resume"])
         progress = Progress(quiet="quiet" in given)
-        result = resume_run(given["resume"], progress, config)
+        result = resume_run(given["resume"], progress, config, None if "no_preflight" in given else tell)
     else:
         given = with_file(given, options.parser)
         config = resolve(given)
+        say = None if given.get("no_preflight") else tell
         if given.get("dry_run"):
-            return _show_plan(config)
+            return _show_plan(config, given.get("out"), say)
         progress = Progress(quiet=bool(given.get("quiet")))
         command = ["seed-bench", *sys.argv[1:]]
-        result = start_run(config, given.get("out") or default_out(config), command, progress)
+        result = start_run(config, given.get("out") or default_out(config), command, progress, say)
     progress.close()
     print(summary_markdown(result.summary))
     print(f"\n{result.outcome}: {result.folder.path}")
@@ -141,10 +143,20 @@ def _first_failure(folder: Any) -> str:
     return ""
 
 
-def _show_plan(config: Any) -> int:
-    from .setup_run import prepare
+def _show_plan(config: Any, out: Path | None, say: Any) -> int:
+    from seed_envs.preflight import check_folder
+
+    from .preflight import check_run
+    from .setup_run import build_agent, prepare
 
     prepared = prepare(config)
+    if say is not None:
+        check_folder(out or default_out(config), "--out")
+        agent = build_agent(config)
+        try:
+            check_run(prepared, agent, say)
+        finally:
+            agent.close()
     print(json.dumps({"run": config.to_json(), **prepared.identity(), "planned": len(prepared.plan)}, indent=2))
     for planned in prepared.plan[:5]:
         print(f"  {planned.index:>6}  {planned.task_id}  repeat {planned.repeat}  seed {planned.seed}")

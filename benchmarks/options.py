@@ -81,7 +81,9 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--out", type=Path, metavar="DIR", help="new folder (default runs/SUITE--AGENT--DATE)")
     where.add_argument("--resume", type=Path, metavar="DIR", help="continue a run; takes no other option")
     where.add_argument("--config", type=Path, metavar="FILE", help=".json, .toml or .yaml with these options as keys")
-    where.add_argument("--dry-run", action="store_true", help="show what would be played, then stop")
+    where.add_argument("--dry-run", action="store_true", help="check, show what would be played, then stop")
+    where.add_argument("--no-preflight", action="store_true", help="skip the checks before the first episode: folder, "
+                       "first task, pictures, length of the prompt, one reply")  # fmt: skip
     where.add_argument("--quiet", action="store_true", help="no progress line")
 
 

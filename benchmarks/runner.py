@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from seed_envs.preflight import Say, check_folder
 from seed_envs.redaction import redact
 from seed_envs.statistics.panels import count_of
 
@@ -27,6 +28,7 @@ from .heads import read_run
 from .journal import Journal
 from .plan import Planned
 from .player import Emit, Player, utc_now
+from .preflight import check_run
 from .records import EpisodeRecord, FinishedEpisode, latest
 from .setup_run import Prepared, build_agent, prepare
 from .summary import summarise
@@ -73,7 +75,11 @@ class RunResult:
 
 
 def start_run(
-    config: RunConfig, out: Path, command: list[str] | None = None, observer: Observer | None = None
+    config: RunConfig,
+    out: Path,
+    command: list[str] | None = None,
+    observer: Observer | None = None,
+    say: Say | None = None,
 ) -> RunResult:
     """Begin a new run.
 
@@ -82,14 +88,20 @@ def start_run(
         out: An empty or new folder.
         command: The command line, for the record.
         observer: Is told how it goes.
+        say: Is told what the preflight remarks; None skips the preflight.
 
     Raises:
         RunFolderInvalid: When the folder is in use.
         DataMissing: When the environment's data is not there.
+        PreflightFailed: When the run cannot succeed.
     """
     prepared = prepare(config)
+    if say is not None:
+        check_folder(out, "--out")
     agent = build_agent(config)
     try:
+        if say is not None:
+            check_run(prepared, agent, say)
         folder = RunFolder(out)
         folder.create({**prepared.describe(agent, command or []), "created": utc_now()})
         return _execute(folder, prepared, agent, observer)
@@ -97,13 +109,16 @@ def start_run(
         agent.close()
 
 
-def resume_run(out: Path, observer: Observer | None = None, config: RunConfig | None = None) -> RunResult:
+def resume_run(
+    out: Path, observer: Observer | None = None, config: RunConfig | None = None, say: Say | None = None
+) -> RunResult:
     """Continue a run: keep what is scored, play what is missing or failed.
 
     Args:
         out: Its folder.
         observer: Is told how it goes.
         config: The run's configuration with the passwords that the folder does not hold (see ``give_back``).
+        say: Is told what the preflight remarks; None skips the preflight, and so does a run with nothing left to play.
 
     Raises:
         RunFolderInvalid: When the folder holds no run, or its tasks or prompt are no longer what they were.
@@ -113,6 +128,8 @@ def resume_run(out: Path, observer: Observer | None = None, config: RunConfig | 
     check_identity(folder, prepared)
     agent = build_agent(prepared.config)
     try:
+        if say is not None and _todo(folder, prepared):
+            check_run(prepared, agent, say)
         return _execute(folder, prepared, agent, observer)
     finally:
         agent.close()
@@ -161,10 +178,9 @@ def _seconds_seen(attempt: dict[str, Any], records: list[EpisodeRecord]) -> floa
 def _execute(folder: RunFolder, prepared: Prepared, agent: Agent, observer: Observer | None) -> RunResult:
     """One attempt: lock, play what is not done, write the summary whatever happens."""
     with Journal(folder.episodes) as journal:
-        done = {key for key, record in latest(read_run(folder)).items() if record.scored}
+        todo = _todo(folder, prepared)
         attempt, logs = folder.new_attempt()
         log = _open_log(logs)
-        todo = [planned for planned in prepared.plan if planned.key not in done]
         note = _Attempt(logs / "attempt.json", attempt, len(todo), journal.torn_bytes)
         log.info("attempt %d: %d episodes planned, %d to play", attempt, len(prepared.plan), len(todo))
         if journal.torn_bytes:
@@ -197,6 +213,12 @@ def _execute(folder: RunFolder, prepared: Prepared, agent: Agent, observer: Obse
         summary["attempts"][-1]["outcome"] = outcome
     folder.write_summary(summary)
     return RunResult(folder, summary, outcome)
+
+
+def _todo(folder: RunFolder, prepared: Prepared) -> list[Planned]:
+    """The planned episodes without a score."""
+    done = {key for key, record in latest(read_run(folder)).items() if record.scored}
+    return [planned for planned in prepared.plan if planned.key not in done]
 
 
 def _play(config: RunConfig, agent: Agent, logs: Path, attempt: int, todo: list[Planned], emit: Emit) -> None:

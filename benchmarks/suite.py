@@ -18,7 +18,7 @@ import gymnasium as gym
 from seed_envs.base import SeedEnv
 from seed_envs.data import data_dir
 from seed_envs.errors import DataInvalid, DataMissing, UnboundedSplit, UnknownOption, close_matches
-from seed_envs.profiles import Profile, get_profile
+from seed_envs.profiles import Profile, get_profile, profile_table
 from seed_envs.registration import load_attribute, make
 from seed_envs.tasks import Manifest
 
@@ -92,12 +92,7 @@ class Suite:
         """The named profile, or the suite's own."""
         if not self.profiles:
             return get_profile(self.env_id, name or self.profile)
-        try:
-            table: Mapping[str, Profile] = load_attribute(self.profiles)
-        except (AttributeError, ValueError) as error:
-            raise ConfigInvalid(f"suite {self.name!r}, profiles {self.profiles!r}: {error}") from error
-        if not isinstance(table, Mapping) or not all(isinstance(found, Profile) for found in table.values()):
-            raise ConfigInvalid(f"suite {self.name!r}: {self.profiles!r} is no table of profiles by name")
+        table = self.profile_table()
         chosen = name or self.profile
         if chosen not in table:
             raise ConfigInvalid(
@@ -105,6 +100,18 @@ class Suite:
                 f"{close_matches(chosen, table)}"
             )
         return table[chosen]
+
+    def profile_table(self) -> Mapping[str, Profile]:
+        """All profiles of the environment by name."""
+        if not self.profiles:
+            return profile_table(self.env_id)
+        try:
+            table: Mapping[str, Profile] = load_attribute(self.profiles)
+        except (AttributeError, ValueError) as error:
+            raise ConfigInvalid(f"suite {self.name!r}, profiles {self.profiles!r}: {error}") from error
+        if not isinstance(table, Mapping) or not all(isinstance(found, Profile) for found in table.values()):
+            raise ConfigInvalid(f"suite {self.name!r}: {self.profiles!r} is no table of profiles by name")
+        return table
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Constructor arguments of the environment beside the profile's.

@@ -211,6 +211,13 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
             DataMissing: When data is missing; the message holds the command that fetches it.
         """
 
+    def check_services(self) -> None:
+        """Make sure, before a run, that what the environment talks to answers; most talk to nothing.
+
+        Raises:
+            RetrievalError: When it does not.
+        """
+
     def _begin(self, task_id: str, options: dict[str, Any]) -> Obs:
         """Load a task and return its first observation; raises UnknownTask for an unknown id."""
         raise NotImplementedError

@@ -99,6 +99,10 @@ class PolicyError(SeedEnvsError, RuntimeError):
 # -- endpoints --------------------------------------------------------------------------------------------------------
 
 
+class PreflightFailed(SeedEnvsError, RuntimeError):
+    """A run that cannot succeed as it was asked for, found before its first episode; the message says what helps."""
+
+
 class EndpointError(SeedEnvsError, RuntimeError):
     """A chat endpoint gave no usable answer."""
 

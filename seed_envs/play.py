@@ -10,9 +10,11 @@ from typing import Any
 import gymnasium as gym
 
 import seed_envs
+from seed_envs.base import SeedEnv
 from seed_envs.chat import split_observation
 from seed_envs.command_line import INCOMPLETE, Parser, add_version, key_and_value, run
 from seed_envs.registration import ENVIRONMENTS, find_row, make
+from seed_envs.trajectory import StopReason
 
 Player = Callable[[gym.Env[Any, str], dict[str, Any]], str | None]
 
@@ -21,7 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Command line entry point.
 
     Returns:
-        0 after a finished episode, 1 when the player left, 2 for a wrong id, task or option, 130 when interrupted.
+        0 after a finished episode, 1 when the player left or a fault ended it, 2 for a wrong id, task or option, 130
+        when interrupted.
     """
     return run(_parser(), arguments, _play, user_errors=(gym.error.Error,))
 
@@ -56,6 +59,8 @@ def _parser() -> Parser:
         metavar="KEY=VALUE",
         help="argument of the environment, JSON value; the environment's page lists them",
     )
+    parser.add_argument("--no-preflight", action="store_true", help="skip the check that everything needed answers")
+    parser.add_argument("--dry-run", action="store_true", help="check, start the task, then stop")
     add_version(parser)
     return parser
 
@@ -63,10 +68,15 @@ def _parser() -> Parser:
 def _play(args: argparse.Namespace) -> int:
     find_row(args.env)
     env = make(args.env, **dict(args.env_arg))
+    if not args.no_preflight and isinstance(env.unwrapped, SeedEnv):
+        env.unwrapped.check_services()
     options = {key: value for key in ("task_id", "split") if (value := getattr(args, key)) is not None}
     observation, info = env.reset(seed=args.seed, options=options)
     player = _PLAYERS[args.player]
     print(f"task: {info['task_id']}\ngoal: {info['goal']}\n")
+    if args.dry_run:
+        env.close()
+        return 0
     total, ended = 0.0, False
     while not ended:
         print(split_observation(observation)[0])
@@ -79,8 +89,12 @@ def _play(args: argparse.Namespace) -> int:
         if info["invalid_reason"]:
             print(f"[invalid: {info['invalid_reason']}]")
     print(split_observation(observation)[0])
-    print(f"\nsuccess: {info['success']}   score: {info['score']:.2f}   reward: {total:.2f}")
     env.close()
+    stop = StopReason(info["stop_reason"] or "max_steps")
+    if not stop.scored:
+        print(f"\nended by a fault, not scored: {stop.value}", file=sys.stderr)
+        return INCOMPLETE
+    print(f"\nsuccess: {info['success']}   score: {info['score']:.2f}   reward: {total:.2f}")
     return 0
 
 

@@ -181,6 +181,16 @@ class Profile:
         return cls(**{**value, "template": template, "action_format": action_format})
 
 
+def profile_table(env_id: str) -> Mapping[str, Profile]:
+    """All profiles of a registered environment by name.
+
+    Raises:
+        UnknownEnvironment: For an id that is not in the table.
+    """
+    table: Mapping[str, Profile] = load_attribute(find_row(env_id).profiles)
+    return table
+
+
 def get_profile(env_id: str, name: str) -> Profile:
     """Look a profile up.
 
@@ -188,7 +198,7 @@ def get_profile(env_id: str, name: str) -> Profile:
         UnknownEnvironment: For an id that is not in the table.
         UnknownProfile: With the names there are.
     """
-    table: Mapping[str, Profile] = load_attribute(find_row(env_id).profiles)
+    table = profile_table(env_id)
     if name not in table:
         raise UnknownProfile(
             f"profile {name!r} is unknown for {env_id}; it has {sorted(table)}.{close_matches(name, table)}"

@@ -60,7 +60,7 @@ def _run(arguments: list[str]) -> int:
         print(f"seed-train {__version__}")
         return 0
     from seed_envs.command_line import INTERRUPTED, REFUSED, reader_gone
-    from seed_envs.errors import close_matches
+    from seed_envs.errors import SeedEnvsError, close_matches
 
     name, rest = arguments[0], arguments[1:]
     if name not in COMMANDS:
@@ -74,7 +74,7 @@ def _run(arguments: list[str]) -> int:
         code = int(importlib.import_module(COMMANDS[name][0]).main(rest) or 0)
         sys.stdout.flush()
         return code
-    except UserError as error:
+    except (UserError, SeedEnvsError) as error:
         print(f"seed-train {name}: {error}", file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:

@@ -14,7 +14,9 @@ from concurrent.futures import CancelledError, Future
 from typing import Any
 
 from seed_envs.endpoints.client import ChatClient, Delivery
+from seed_envs.endpoints.probe import probe
 from seed_envs.errors import ContextOverflow
+from seed_envs.preflight import Contestant, Say
 from seed_envs.profiles import Profile
 from seed_envs.rollout import Reply, Request, failed_reply
 from seed_envs.trajectory import StopReason
@@ -45,7 +47,7 @@ class OpenAIAgent:
 
     def __init__(self, settings: AgentSettings, argument: str, profile: Profile) -> None:
         model, url = split_endpoint(argument)
-        self._settings = settings
+        self._settings, self._url = settings, url
         self.skill_for: SkillFor | None = load_skills(settings.skill_prompt)
         self._client = ChatClient(
             url,
@@ -65,6 +67,15 @@ class OpenAIAgent:
     def describe(self) -> Mapping[str, Any]:
         """Model and address (without anything secret)."""
         return {"kind": "OpenAIAgent", "model": self._client.model, "address": self._client.address}
+
+    def contestant(self, say: Say) -> Contestant:
+        """What the server says; whether the model reads pictures shows when it is asked.
+
+        Raises:
+            PreflightFailed: When nothing answers, or the model is not known there.
+        """
+        probe(self._url, self._client.model, self._settings.api_key_env, say)
+        return Contestant(f"openai:{self._client.model}", policy=self.act)
 
     def close(self) -> None:
         """Give up what is waited for."""

@@ -9,12 +9,14 @@ when it loads them. No code from a model folder is ever run.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from seed_envs.chat import Message
 from seed_envs.errors import ContextOverflow, require
+from seed_envs.preflight import Contestant, Say
 from seed_envs.profiles import Profile
 from seed_envs.rollout import Reply, Request, failed_reply
 from seed_envs.trajectory import StopReason
@@ -66,7 +68,7 @@ class TransformersAgent:
         replies: dict[int, Reply] = {}
         for number, (prompt, request) in enumerate(zip(prompts, requests, strict=True)):
             # A picture is one token in the text and many in the model: those are counted by the processor.
-            length = self._encode([prompt], [request])["input_ids"].shape[1]
+            length = self._encode([prompt], [request.messages])["input_ids"].shape[1]
             if length > self._longest_prompt:
                 error = ContextOverflow(f"the prompt has {length} tokens, at most {self._longest_prompt} fit")
                 replies[number] = failed_reply(error, StopReason.CONTEXT_OVERFLOW)
@@ -92,6 +94,14 @@ class TransformersAgent:
             "commit": getattr(self._model.config, "_commit_hash", None),
         }
 
+    def contestant(self, say: Say) -> Contestant:
+        """Everything is known: the model is here."""
+
+        def count(messages: Sequence[Message]) -> int:
+            return int(self._encode([self._render(messages)], [messages])["input_ids"].shape[1])
+
+        return Contestant(f"hf:{self._name}", self._sees, self._longest_prompt, count, self.act)
+
     def close(self) -> None:
         """Drop the model."""
         del self._model
@@ -104,7 +114,10 @@ class TransformersAgent:
             AutoModelForImageTextToText,
             AutoTokenizer,
         )
+        from transformers.utils.logging import disable_progress_bar
 
+        if not sys.stderr.isatty():
+            disable_progress_bar()  # a log is no place for a bar
         source = _find_source(self._name)
         config = AutoConfig.from_pretrained(**source)
         self._sees = getattr(config, "vision_config", None) is not None
@@ -138,10 +151,10 @@ class TransformersAgent:
         )
         return str(text)
 
-    def _encode(self, prompts: Sequence[str], requests: Sequence[Request]) -> Any:
+    def _encode(self, prompts: Sequence[str], conversations: Sequence[Sequence[Message]]) -> Any:
         if not self._sees:
             return self._tokenizer(list(prompts), padding=True, add_special_tokens=False, return_tensors="pt")
-        images = [image for request in requests for image in _images(request.messages)]
+        images = [image for messages in conversations for image in _images(messages)]
         return self._processor(
             text=list(prompts), images=images or None, padding=True, add_special_tokens=False, return_tensors="pt"
         )
@@ -152,7 +165,7 @@ class TransformersAgent:
 
         from .sampling import SeededSampler
 
-        inputs = self._encode(prompts, requests).to(self._model.device)
+        inputs = self._encode(prompts, [request.messages for request in requests]).to(self._model.device)
         processors = LogitsProcessorList()
         if self._settings.temperature > 0:
             seeds = [(request.task.seed or 0, request.turn) for request in requests]

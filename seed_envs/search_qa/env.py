@@ -194,6 +194,12 @@ class SearchQAEnv(SeedEnv[str]):
         self.check_split(split)
         return self._source.task_ids(split)
 
+    def check_services(self) -> None:
+        """Search once where the engine is a service; a local one is opened with the first task anyway."""
+        if "://" in str(self._retriever_name):
+            engine = getattr(self.retriever, "inner", self.retriever)  # the cache would answer for it
+            engine.search(["ready"], 1, deadline_in(self.deadline))
+
     def _begin(self, task_id: str, options: dict[str, Any]) -> str:
         question = self._source.question(task_id)
         if not self._opened:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seed_envs.errors import DependencyMissing
+from seed_envs.errors import DependencyMissing, close_matches
+from seed_envs.preflight import check_folder
 from seed_envs.redaction import redact
 from seed_envs.tables import number
 from seed_trainer.errors import UserError
-from seed_trainer.settings.arguments import EnvArguments
+from seed_trainer.settings.arguments import CheckArguments, EnvArguments
 from seed_trainer.settings.options import option
 from seed_trainer.settings.presets import DATA_RECIPES
 from seed_trainer.settings.resolve import resolve
@@ -28,7 +28,7 @@ IDENTITY = (
 
 
 @dataclass
-class DataArguments(EnvArguments):
+class DataArguments(EnvArguments, CheckArguments):
     """What to play, who annotates, where to write."""
 
     recipe: str = option("paper", "Recipe preset: paper, or released/<benchmark>.", "paper")
@@ -68,23 +68,26 @@ def main(argv: Sequence[str]) -> int:
     for name, least in (("tasks", 0), ("repeats", 1)):
         if getattr(args, name) < least:
             raise UserError(f"{name}={getattr(args, name)} must be at least {least}")
+    folder, library = Path(args.output_dir), Path(args.library or args.output_dir)
+    if not args.no_preflight:
+        check_folder(folder, "--output_dir")
+        check_folder(library.parent if args.library else folder, "--library")
     player, profile, tasks = _prepare(args)
     try:
         analyzer = get_analyzer(args.analyzer, profile.style)
         annotator = _annotator(args)
     except (ValueError, DependencyMissing) as error:
         raise UserError(str(error)) from None
-    folder = Path(args.output_dir)
-    library = Path(args.library).parent if args.library else folder
-    for name, wanted in (("output_dir", folder), ("library", library)):
-        try:
-            wanted.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"{name}={getattr(args, name)!r} cannot be made: {error.strerror}") from None
-    if not os.access(folder, os.W_OK):
-        raise UserError(f"output_dir={args.output_dir!r} cannot be written to; choose another folder")
+    policy = _policy(args, profile)
+    if not args.no_preflight:
+        _check(args, player, profile, tasks[0], policy)
+    if args.dry_run:
+        print(f"{len(tasks)} episodes by {args.policy}, annotated by {args.annotator}, would go to {folder}")
+        return 0
+    folder.mkdir(parents=True, exist_ok=True)
+    library.parent.mkdir(parents=True, exist_ok=True)
     collect.claim(folder, {name: getattr(args, name) for name in IDENTITY})
-    episodes = _play(args, player, profile, tasks, folder)
+    episodes = _play(player, policy, tasks, folder)
     annotations, failures, usage = _annotate(args, annotator, episodes, folder)
     records = dataset.examples(episodes, annotations, analyzer, args.policy)
     count = dataset.write_examples(folder / dataset.SFT_FILE, records)
@@ -130,38 +133,59 @@ def _prepare(args: Any) -> tuple[Any, Any, list[Any]]:
 
 def _no_pictures(args: Any) -> str:
     """Why a profile with pictures is refused, and which profiles of the environment have none."""
-    from seed_envs.registration import find_row, load_attribute
+    from seed_envs.preflight import advise_text
+    from seed_envs.profiles import profile_table
 
-    names = [name for name, known in load_attribute(find_row(args.env_id).profiles).items() if not _shows_image(known)]
-    names.sort(key=lambda name: (not name.startswith(args.env_profile), name))
-    hint = f"use --env_profile {' or '.join(names)}" if names else "this environment has no profile in text"
+    table = profile_table(args.env_id)
+    hint = advise_text(table[args.env_profile], table, "--env_profile")
     return (
         f"env_profile={args.env_profile!r} of {args.env_id} shows pictures, and stage 1 data holds text alone; {hint}"
     )
 
 
-def _shows_image(profile: Any) -> bool:
-    return "image" in str(profile.env_kwargs.get("obs_mode", "text"))
+def _policy(args: Any, profile: Any) -> Any:
+    from seed_trainer.stage1 import collect
+
+    if args.policy == "oracle":
+        return collect.oracle_policy(profile)
+    if args.policy == "random":
+        return collect.random_policy(profile, args.seed)
+    from seed_trainer.acting.generation import Decoding
+
+    decoding = Decoding(args.max_turn_length, args.temperature)
+    return collect.model_policy(_model_folder(args), profile, decoding, args.max_prompt_length, args.seed)
 
 
-def _play(args: Any, player: Any, profile: Any, tasks: list[Any], folder: Path) -> list[Any]:
+def _model_folder(args: Any) -> str:
+    from seed_trainer.commands.rl import resolve_model
+
+    path = resolve_model(args.policy)
+    if not Path(path).is_dir():
+        hint = close_matches(args.policy, POLICIES)
+        raise UserError(f"policy={args.policy!r} is neither one of {POLICIES} nor a model folder.{hint}")
+    return path
+
+
+def _check(args: Any, player: Any, profile: Any, task: Any, policy: Any) -> None:
+    """Look whether the policy can play and the annotator answers."""
+    from seed_envs.endpoints.probe import probe
+    from seed_envs.preflight import Contestant
+    from seed_trainer.commands.checks import check_play, model_contestant, tell, unchanged
+
+    if args.annotator == "endpoint":
+        probe(args.endpoint_url, args.endpoint_model, args.endpoint_key_env, tell)
+    contestant = Contestant(args.policy, policy=policy if args.policy == "random" else None)
+    if args.policy not in POLICIES:
+        limits = args.max_prompt_length, args.max_turn_length
+        contestant = model_contestant(_model_folder(args), None, *limits, unchanged(policy))
+    check_play(args, player.make_env, profile, task, contestant)
+
+
+def _play(player: Any, policy: Any, tasks: list[Any], folder: Path) -> list[Any]:
     from tqdm.auto import tqdm
 
     from seed_trainer.stage1 import collect
 
-    if args.policy == "oracle":
-        policy = collect.oracle_policy(profile)
-    elif args.policy == "random":
-        policy = collect.random_policy(profile, args.seed)
-    else:
-        from seed_trainer.acting.generation import Decoding
-        from seed_trainer.commands.rl import resolve_model
-
-        path = resolve_model(args.policy)
-        if not Path(path).is_dir():
-            raise UserError(f"policy={args.policy!r} is neither one of {POLICIES} nor a model folder")
-        decoding = Decoding(args.max_turn_length, args.temperature)
-        policy = collect.model_policy(path, profile, decoding, args.max_prompt_length, args.seed)
     done = len(dict(collect.read_trajectories(folder / collect.TRAJECTORIES_FILE)))
     with tqdm(total=len(tasks), initial=done, desc="episodes") as bar:
         episodes = collect.collect(player, policy, tasks, folder, bar.update)

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from seed_envs.preflight import check_folder
 from seed_envs.redaction import redact
+from seed_trainer.commands.checks import check_play, model_contestant, unloadable
 from seed_trainer.errors import UserError
 from seed_trainer.keeping.start import starting_point
 from seed_trainer.settings.arguments import SEEDScriptArguments
@@ -76,10 +78,14 @@ def run(resolved: Resolved) -> int:
         import torch
 
         torch.set_num_threads(script.cpu_threads)
+    name = resolve_model(model_name(resolved))
+    if not script.no_preflight:
+        check_folder(Path(args.output_dir), "--output_dir")
     make_env, profile = environment(script)
     train, panel = datasets(script, make_env)
+    if not script.no_preflight:
+        _check(resolved, name, make_env, profile, train)
     if script.dry_run:
-        resolve_model(model_name(resolved))
         _print_dry_run(resolved, len(train))
         return 0
     trains = METHODS[script.method].trains
@@ -105,14 +111,26 @@ def run(resolved: Resolved) -> int:
     return 0
 
 
+def _check(resolved: Resolved, name: str, make_env: Any, profile: Any, train: Any) -> None:
+    from seed_trainer.acting.play import block_tasks
+
+    script, args, model_args = resolved.parts
+    contestant = model_contestant(name, model_args.model_revision, args.max_prompt_length, args.max_turn_length)
+    check_play(script, make_env, profile, block_tasks([train[0]], 1)[0], contestant)
+
+
 def _identity(resolved: Resolved, profile: Any, train: Any) -> dict[str, Any]:
     from seed_trainer.keeping.identity import fingerprint, run_facts, run_identity
 
     script, args, model_args = resolved.parts
     # By the name of a shipped model, not by where this installation has it.
     facts = run_facts(model_name(resolved) or "", script.env_id, profile, train)
-    # A hash of the arguments: an address among them may hold a password.
-    own = {"method": script.method, "env_kwargs": fingerprint(script.kwargs), "env_max_steps": script.env_max_steps}
+    # Without secrets, whose hash could be guessed: a run may go on with a new password.
+    own = {
+        "method": script.method,
+        "env_kwargs": fingerprint(redact(script.kwargs)),
+        "env_max_steps": script.env_max_steps,
+    }
     peft = {name: value for name, value in vars(model_args).items() if name.startswith(("use_", "lora_", "load_in"))}
     return run_identity(args, **facts, **own, **peft)
 
@@ -237,11 +255,6 @@ def build_trainer(resolved: Resolved, make_env: Any, profile: Any, train: Any, p
         raise UserError(str(error)) from error
     except OSError as error:
         raise UserError(unloadable(name, error)) from error
-
-
-def unloadable(name: str | None, error: OSError) -> str:
-    """Return why a model could not be loaded, without the traceback of the libraries that tried."""
-    return f"model {name!r} cannot be loaded: {str(error).strip().splitlines()[0]}"
 
 
 def write_run(resolved: Resolved) -> None:

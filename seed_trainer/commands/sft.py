@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from seed_envs.preflight import check_folder
 from seed_trainer.errors import UserError
+from seed_trainer.settings.arguments import CheckArguments
 from seed_trainer.settings.options import option
 from seed_trainer.settings.presets import SFT_RECIPES
 from seed_trainer.settings.resolve import resolve
 
 
 @dataclass
-class SFTArguments:
+class SFTArguments(CheckArguments):
     """What to train on."""
 
     recipe: str = option("paper", "Recipe preset: paper, or released/<benchmark>.", "paper")
@@ -27,7 +29,8 @@ def main(argv: Sequence[str]) -> int:
     from transformers import AutoTokenizer
     from trl import ModelConfig, get_peft_config
 
-    from seed_trainer.commands.rl import already_finished, resolve_model, unloadable
+    from seed_trainer.commands.checks import unloadable
+    from seed_trainer.commands.rl import already_finished, resolve_model
     from seed_trainer.keeping.identity import examples_fact, model_fact, run_identity
     from seed_trainer.keeping.start import starting_point
     from seed_trainer.stage1.dataset import SFT_FILE, read_examples
@@ -43,6 +46,8 @@ def main(argv: Sequence[str]) -> int:
         import torch
 
         torch.set_num_threads(script.cpu_threads)
+    if not script.no_preflight:
+        check_folder(Path(args.output_dir), "--output_dir")
     path = Path(script.data)
     records = read_examples(path / SFT_FILE if path.is_dir() else path)
     model = resolve_model(model_args.model_name_or_path)
@@ -58,6 +63,9 @@ def main(argv: Sequence[str]) -> int:
         print(f"{len(too_long)} of {len(records)} examples exceed {limit} and are left out; lines {lines}")
     if not kept:
         raise UserError(f"no example fits max_length={args.max_length}; raise it")
+    if script.dry_run:
+        print(f"{len(kept)} examples would train {model} in {args.output_dir}")
+        return 0
     args.model_init_kwargs = {
         **(args.model_init_kwargs or {}),
         "revision": model_args.model_revision,

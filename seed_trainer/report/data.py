@@ -21,7 +21,8 @@ SHOWN_EPISODES = 8
 EPISODE_KEYS = {"round", "task_id", "goal", "success", "advantage", "skill", "skill_reason", "skill_origin", "turns"}
 T_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 """Quantiles for 97.5 % of Student's t with 1 to 10 degrees of freedom."""
-IGNORED = {"seed", "output_dir", "run_name", "logging_dir", "resume_from_checkpoint", "data_seed", "dry_run"}
+IGNORED = {"seed", "output_dir", "run_name", "logging_dir", "resume_from_checkpoint", "data_seed"}
+IGNORED |= {"dry_run", "no_preflight"}
 """Configuration keys that never tell two arms apart."""
 
 

@@ -36,7 +36,18 @@ class EnvArguments:
 
 
 @dataclass
-class SEEDScriptArguments(EnvArguments):
+class CheckArguments:
+    """What is checked before anything is played or trained."""
+
+    no_preflight: bool = option(
+        False,
+        "Skip the checks before the first episode: folder, first task, pictures, length of the prompt, one reply.",
+    )
+    dry_run: bool = option(False, "Check, print the resolved configuration and what would be done, then stop.")
+
+
+@dataclass
+class SEEDScriptArguments(EnvArguments, CheckArguments):
     """Everything ``seed-train rl`` needs beside the training configuration and the model."""
 
     method: str = option("seed", "Method preset; sets the fields that define it.", "paper")
@@ -50,4 +61,3 @@ class SEEDScriptArguments(EnvArguments):
     start_from: str = option("sft", "sft: model_name_or_path; base: base_model.")
     accelerate_config: str = option("", "Launch through accelerate with this configuration (name or file).")
     cpu_threads: int = option(0, "Threads of PyTorch on a CPU; 0 leaves its default. One is best on a shared machine.")
-    dry_run: bool = option(False, "Print the resolved configuration and batch arithmetic, then stop.")

@@ -34,7 +34,8 @@ def test_the_password_of_a_retriever(capsys, tmp_path, workers):
         what = ["run", "--suite", "search_qa/mini", "--agent", "rule", "--limit", 2, *secret]
         run(capsys, *what, "--dry-run")
         server.refuses = True
-        run(capsys, *what, "--num-workers", workers, "--quiet", "--out", out, code=1)
+        run(capsys, *what, "--out", out, code=2)
+        run(capsys, *what, "--num-workers", workers, "--quiet", "--out", out, "--no-preflight", code=1)
         printed = run(capsys, "run", "--resume", out, code=2)
         assert f"--resume {out} --env-arg retriever=... --env-arg retriever_options=..." in printed
         assert "unchanged" in run(capsys, "run", "--resume", out, *secret, "--env-arg", "max_turns=3", code=2)
@@ -63,7 +64,8 @@ def test_the_key_and_password_of_an_endpoint(capsys, tmp_path, monkeypatch):
     with serve(refuse) as server:
         agent = ["--agent", f"openai:tiny@{server.url.replace('://', f'://user:{CANARY}@')}"]
         options = ["--api-key-env", "ANY_NAME", "--limit", 2, "--out", out, "--quiet"]
-        printed = run(capsys, "run", "--suite", suite, *agent, *options, code=1)
+        run(capsys, "run", "--suite", suite, *agent, *options, code=2)
+        printed = run(capsys, "run", "--suite", suite, *agent, *options, "--no-preflight", code=1)
         assert "401" in printed
         assert "--agent ..." in run(capsys, "run", "--resume", out, code=2)
         server.behave = repeat

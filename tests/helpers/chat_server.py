@@ -46,6 +46,12 @@ class Handler(BaseHTTPRequestHandler):
             with server.lock:
                 server.live -= 1
 
+    def do_GET(self):
+        server = self.server
+        with server.lock:
+            server.seen.append((time.monotonic(), self.path, dict(self.headers), None))
+        server.behave(self, None, 1)
+
     def answer(self, record, status=200, headers=()):
         data = record if isinstance(record, bytes) else json.dumps(record).encode()
         self.send_response(status)

@@ -174,7 +174,7 @@ def test_stage_1_data_refuses_pictures_before_it_plays(
         (["--policy", "nowhere"], "neither one of"),
         (["--tasks", "-3"], "tasks=-3 must be at least 0"),
         (["--repeats", "0"], "repeats=0 must be at least 1"),
-        (["--library", "/proc/no/library.json"], "library='/proc/no/library.json' cannot be made"),
+        (["--library", "/proc/no/library.json"], "--library '/proc/no' cannot be written"),
     ],
 )
 def test_bad_input_for_data_is_one_line_before_anything_is_played(
@@ -191,4 +191,4 @@ def test_an_output_folder_that_cannot_be_made_is_one_line(tmp_path: Path, capsys
     out = tmp_path / "file" / "data"
     assert main(["data", "--tasks", "3", "--output_dir", str(out)]) == 2
     (error,) = capsys.readouterr().err.strip().splitlines()
-    assert error.startswith("seed-train data: ") and f"output_dir={str(out)!r} cannot be made" in error
+    assert error.startswith("seed-train data: ") and f"--output_dir {str(out)!r} cannot be written" in error

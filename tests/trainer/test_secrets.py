@@ -77,13 +77,14 @@ def test_arguments_of_the_environment_and_keys_of_an_endpoint(
         endpoint = ["--annotator", "endpoint", "--endpoint_url", with_password(server.url), "--endpoint_model", "m"]
         what = ["data", *secret, *endpoint, "--endpoint_key_env", "ANY_NAME", "--tasks", 2, "--repeats", 1]
         what += ["--output_dir", tmp_path / "data", "--library", tmp_path / "library.json"]
-        run(capsys, *what, code=1)
+        run(capsys, *what, code=2)
+        run(capsys, *what, "--no_preflight", code=1)
         server.behave = repeat
         run(capsys, *what)
+        assert "holds a collection" in run(capsys, *what, "--seed", 5, code=2)
     assert leaks(tmp_path) == []
     assert "<hidden>" in (tmp_path / "data" / "summary.json").read_text()
     assert "<hidden>" in (tmp_path / "data" / "answers.jsonl").read_text()
-    assert "holds a collection" in run(capsys, *what, "--seed", 5, code=2)
 
 
 def test_configuration_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
