@@ -1,0 +1,160 @@
+"""Runs the tests of a module against the module with one fault, in a process of its own.
+
+The parent has imported the large libraries and nothing of this project; every fault gets a fork of it, in which the
+faulty module takes the place of the real one before anything imports it. Tests that start programs see the real one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+import pytest
+
+from scripts.mutation.faults import Fault, with_fault
+
+HEAVY = ("numpy", "gymnasium", "torch", "transformers", "trl", "datasets", "peft", "yaml", "httpx", "hypothesis")
+PACKAGES = {"seed_envs": "seed_envs", "seed_trainer": "seed_trainer", "benchmarks": "seed_benchmarks"}
+#: Seconds of processor time after which a faulty module is taken to hang.
+CPU_LIMIT = 240
+
+
+def load_libraries() -> None:
+    """Import once what every fork needs."""
+    for name in HEAVY:
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(name)
+    ours = [name for name in sys.modules if name.split(".")[0] in (*PACKAGES, *PACKAGES.values())]
+    if ours:
+        raise RuntimeError(f"{ours[0]} is imported already; faults would come too late")
+
+
+def module_name(path: str) -> str:
+    """The name under which a file of the checkout is imported."""
+    first, *rest = Path(path).with_suffix("").parts
+    return ".".join([PACKAGES[first], *rest]).removesuffix(".__init__")
+
+
+class _Faulty(importlib.machinery.SourceFileLoader):
+    """Loads a module with one of its faults."""
+
+    def __init__(self, name: str, path: str, number: int) -> None:
+        super().__init__(name, path)
+        self.number = number
+
+    def get_code(self, fullname: str) -> CodeType:
+        """See the base class; nothing is cached."""
+        tree = with_fault(Path(self.path).read_text(encoding="utf-8"), self.number)
+        return compile(tree, self.path, "exec", dont_inherit=True)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Puts the faulty module in the place of the real one."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault, self.name = fault, module_name(fault.path)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """See the base class."""
+        if fullname != self.name:
+            return None
+        file = str(Path(self.fault.path).resolve())
+        folder = [str(Path(file).parent)] if Path(file).name == "__init__.py" else None
+        return importlib.util.spec_from_file_location(
+            fullname, file, loader=_Faulty(fullname, file, self.fault.number), submodule_search_locations=folder
+        )
+
+
+class _FirstFailure:
+    """A pytest plugin that writes down the first test that fails, and that the faulty module was loaded at all."""
+
+    def __init__(self, note: Path) -> None:
+        self.note = note
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take the test's id."""
+        if report.failed:
+            self._write(report.nodeid)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A module that cannot be imported any more."""
+        if report.failed:
+            self._write(report.nodeid)
+
+    def _write(self, nodeid: str) -> None:
+        if not self.note.exists():
+            self.note.write_text(nodeid, encoding="utf-8")
+
+
+def run_tests(tests: Sequence[str], fault: Fault | None, log: Path) -> tuple[str, str]:
+    """Run tests in a fork, stopping at the first failure.
+
+    Args:
+        tests: Files or test ids.
+        fault: Fault to put in, or None for the real modules.
+        log: File for what the tests print.
+
+    Returns:
+        ``"passed"``, ``"failed"`` or ``"hung"``, and the id of the test that failed.
+
+    Raises:
+        RuntimeError: When pytest could not run at all.
+    """
+    work = Path(tempfile.mkdtemp(prefix="mutation-"))
+    try:
+        status = _in_fork(lambda: _child(tests, fault, work), log)
+        failed = (work / "failed").read_text(encoding="utf-8") if (work / "failed").exists() else ""
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    if os.WIFSIGNALED(status):
+        return ("hung" if os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL) else "failed"), ""
+    code = os.WEXITSTATUS(status)
+    if code == pytest.ExitCode.OK:
+        return "passed", ""
+    if failed or code == pytest.ExitCode.TESTS_FAILED:
+        return "failed", failed
+    raise RuntimeError(f"pytest ended with code {code}; see {log}")
+
+
+def _in_fork(work: Callable[[], int], log: Path) -> int:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1]
+    code = 70
+    try:
+        os.setsid()
+        handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        for stream in (1, 2):
+            os.dup2(handle, stream)
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT, CPU_LIMIT + 5))
+        code = work()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _child(tests: Sequence[str], fault: Fault | None, work: Path) -> int:
+    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(work / "hypothesis")
+    if fault is not None:
+        sys.meta_path.insert(0, _Finder(fault))
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", f"--basetemp={work / 'tmp'}"]
+    plugins: list[Any] = [_FirstFailure(work / "failed")]
+    return int(pytest.main([*options, *tests], plugins=plugins))
