@@ -125,6 +125,8 @@ def test_the_nucleus_keeps_the_smallest_sufficient_set():
     kept = torch.isfinite(keep_nucleus(scores, 0.7))
     assert kept.tolist() == [[False, True, False, True]]
     assert torch.isfinite(keep_nucleus(scores, 0.5)).tolist() == [[False, True, False, False]]
+    for top_p, kept in ((0.49, 1), (0.51, 2), (0.74, 2), (0.76, 3), (0.89, 3), (0.91, 4)):
+        assert int(torch.isfinite(keep_nucleus(scores, top_p)).sum()) == kept, top_p
 
 
 def test_a_prompt_that_does_not_fit_ends_its_episode_alone(text_model):

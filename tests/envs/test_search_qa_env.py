@@ -86,6 +86,14 @@ def test_a_search_in_the_last_turn_retrieves_nothing(mode, valid):
     assert info["stop_reason"] == "turn_limit"
 
 
+def test_a_query_that_was_asked_before_is_counted_as_a_duplicate():
+    env, _ = make()
+    queries = ["where", "the Velk", "where", "where"]
+    found = [extras(env.step(f"<search>{query}</search>")[4]) for query in queries]
+    assert [info["n_searches"] for info in found] == [1, 2, 3, 4]
+    assert [info["n_duplicate_queries"] for info in found] == [0, 0, 1, 2]
+
+
 def test_an_invalid_reply_uses_a_turn_and_nothing_else():
     env, retriever = make()
     observation, reward, terminated, truncated, info = env.step("what?")

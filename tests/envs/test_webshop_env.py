@@ -21,6 +21,7 @@ from seed_envs.webshop.env import WebShopEnv
 from seed_envs.webshop.goals import Goal
 from seed_envs.webshop.modes import resolve_rules
 from seed_envs.webshop.reward import SCORERS
+from seed_envs.webshop.search import TooManyWords, check_length
 from seed_envs.webshop.shop import Shop
 from seed_envs.webshop.store import ShopSpec, get_shop
 from seed_envs.webshop.tasks import SCHEMES
@@ -270,6 +271,16 @@ def test_hostile_actions_never_raise(mode: str) -> None:
         assert info["webshop"]["page"] in pages and info["action_valid"] == (not info["invalid_reason"])
         if done or number % 40 == 39:
             env.reset()
+
+
+@pytest.mark.parametrize(("words", "accepted"), [(1024, True), (1025, False)])
+def test_a_search_holds_as_many_words_as_lucene_takes(words: int, accepted: bool) -> None:
+    query = " ".join(f"w{number}" for number in range(words))
+    if accepted:
+        check_length(query + " w0 w1")
+    else:
+        with pytest.raises(TooManyWords, match="1025 distinct words; at most 1024"):
+            check_length(query)
 
 
 def test_a_query_with_too_many_words_is_refused(env: WebShopEnv) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -12,7 +13,8 @@ from seed_envs.webshop.actions import parse_original
 from seed_envs.webshop.catalogue import parse_options
 from seed_envs.webshop.colours import COLOUR_NAMES, normalise_colour, normalise_pair
 from seed_envs.webshop.fuzzy import _tokens, token_set_ratio
-from seed_envs.webshop.goals import Goal, cap_candidates
+from seed_envs.webshop.goals import Goal, build_goals, cap_candidates
+from seed_envs.webshop.modes import resolve_rules
 from seed_envs.webshop.pages import Page
 from seed_envs.webshop.reward import score_fixed, score_original, title_score
 from seed_envs.webshop.shop import Shop
@@ -92,10 +94,12 @@ def test_case_5_human_goals() -> None:
         (12087, [8655, 10304, 6940, 2750, 3667]),
     ],
 )
-def test_case_6_shuffle(n: int, start: list[int]) -> None:
-    order = list(range(n))
-    Random(233).shuffle(order)
-    assert order[: len(start)] == start
+def test_case_6_shuffle(shop: Shop, n: int, start: list[int]) -> None:
+    """Goals stand in the order in which the original shuffles as many of them."""
+    product = replace(shop.products[0], options={"size": tuple(map(str, range(n)))})
+    goals = build_goals([product], None, resolve_rules("original"), Random(0), 0)
+    assert len(goals) == n
+    assert [int(goal.options[0][1]) for goal in goals[: len(start)]] == start
 
 
 def test_case_7_cap_candidates() -> None:

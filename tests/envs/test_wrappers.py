@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -131,6 +132,24 @@ def test_readable_and_accepted_are_two_facts_and_a_penalty_names_one(reply, read
     assert reward == (0.0 if {"format": readable, "action": accepted}[penalised] else -0.5)
     with pytest.raises(ValueError, match="penalised"):
         InvalidActionPenalty(env, 0.5, "both")
+
+
+def test_the_stack_stands_in_its_documented_order():
+    """The penalty is subtracted before the reward is scaled, and both see the environment's own step limit."""
+    chosen = replace(seed_envs.get_profile("seed/Sokoban-v0", "paper"), reward_scale=10.0, invalid_penalty=0.5)
+    env = seed_envs.make_agent_env("seed/Sokoban-v0", chosen)
+    layers = [env]
+    while hasattr(layers[-1], "env"):
+        layers.append(layers[-1].env)
+    names = [type(layer).__name__ for layer in layers]
+    stack = ["Prompt", "HistoryWindow", "RewardScale", "InvalidActionPenalty", "ParseAction", "TimeLimit"]
+    assert [name for name in names if name in stack] == stack
+    env.reset(seed=0)
+    _, reward, _, _, info = env.step("I do not know")
+    own = layers[names.index("ParseAction")]
+    assert not info["format_valid"]
+    own.reset(seed=0)
+    assert reward == pytest.approx((own.step("I do not know")[1] - 0.5) * 10.0)
 
 
 def test_stepping_after_truncation_raises():

@@ -118,6 +118,17 @@ def test_top_k_and_top_p_keep_only_likely_tokens() -> None:
     assert set(pick_tokens(logits, Decoding(1, top_p=0.4), generator)[0].tolist()) == {0}
 
 
+def test_the_nucleus_is_the_smallest_set_that_reaches_top_p() -> None:
+    probabilities = torch.tensor([0.05, 0.5, 0.15, 0.3])
+    logits, generator = probabilities.log().repeat(400, 1), torch.Generator().manual_seed(0)
+    for top_p, kept in ((0.49, {1}), (0.51, {1, 3}), (0.79, {1, 3}), (0.81, {1, 2, 3}), (0.94, {1, 2, 3})):
+        ids, logps = pick_tokens(logits, Decoding(1, top_p=top_p), generator)
+        assert set(ids.tolist()) == kept
+        shares = probabilities[sorted(kept)] / probabilities[sorted(kept)].sum()
+        for token, share in zip(sorted(kept), shares, strict=True):
+            assert logps[ids == token][0].exp() == pytest.approx(float(share), abs=1e-6)
+
+
 def test_cached_sampler_refuses_images(model: LlamaForCausalLM) -> None:
     with pytest.raises(ValueError, match="rollout_engine=trl"):
         sampler(model).sample(["a"], [[3]], Decoding(1), [["picture"]])
