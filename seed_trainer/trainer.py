@@ -9,14 +9,16 @@ What it changes, and nothing else:
 4. ``_compute_loss`` scores the same tokens as teacher, lets TRL compute its loss, and adds the distillation term.
 5. ``evaluate`` plays a fixed panel with the plain policy: no skill, no analyzer.
 
-With ``opd_coef=0`` it is GRPO on the same rows. It holds no formula (:mod:`seed_trainer.learning.losses`) and no
-prompt.
+With ``opd_coef=0`` it is GRPO on the same rows. It owns TRL's hooks and the order of the steps. The steps are done by
+the parts it is made of: who acts, who writes skills, who scores, who teaches, who watches. None of them asks the
+trainer where it stands; they are handed the :class:`~seed_trainer.settings.schedules.Moment`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,36 +28,41 @@ import trl
 from datasets import Dataset
 from torch import Tensor
 from transformers import ProgressCallback, Trainer, TrainerCallback
+from trl import GRPOTrainer
 
 from seed_envs.profiles import Profile
+from seed_envs.trajectory import Trajectory
+from seed_trainer.acting.actor import Actor
 from seed_trainer.acting.encoding import ChatEncoder
-from seed_trainer.acting.play import EpisodePlayer, MakeEnv
+from seed_trainer.acting.engine import make_sampler
+from seed_trainer.acting.play import EpisodePlayer, MakeEnv, block_tasks
 from seed_trainer.acting.rollout import as_growing
 from seed_trainer.keeping.identity import run_facts, run_identity
+from seed_trainer.keeping.kept import KeptTrainer
 from seed_trainer.keeping.order import TaskOrder
-from seed_trainer.learning.batches import build_rows, with_fillers
-from seed_trainer.learning.distillation import Scores, distillation_BT, gates_BT
+from seed_trainer.learning.batches import build_rows, filler_target, with_fillers
 from seed_trainer.learning.rounds import Block, episode_advantages_N, row_advantages_B
-from seed_trainer.learning.snapshots import WeightHistory
-from seed_trainer.learning.teacher import loss_mask
+from seed_trainer.learning.scorer import Batch, Scorer
+from seed_trainer.learning.scores import GateRule, batch_scores
 from seed_trainer.learning.teacher_weights import TeacherWeights
+from seed_trainer.learning.teaching import Teaching
 from seed_trainer.settings import schedules
 from seed_trainer.settings.config import SEEDConfig
-from seed_trainer.settings.options import parse_skill_source
-from seed_trainer.skills.library import SkillLibrary
-from seed_trainer.skills.prompts import get_analyzer
-from seed_trainer.skills.sources import SkillMemory
-from seed_trainer.steps import SEEDSteps
+from seed_trainer.settings.schedules import Moment
+from seed_trainer.skills.analyst import Analyst
 from seed_trainer.watching import measures
 from seed_trainer.watching.callbacks import RunFiles, SuccessProgress
 from seed_trainer.watching.clock import Clock
-from seed_trainer.watching.evaluation import evaluate_panel
+from seed_trainer.watching.evaluation import play_panel
 from seed_trainer.watching.gate_proxy import GateProxy
+from seed_trainer.watching.gate_watch import GateWatch
 from seed_trainer.watching.gradients import log_gradients
 from seed_trainer.watching.linelog import LineLog
 from seed_trainer.watching.model_card import model_card, write_model_card
-from seed_trainer.watching.panels import EVALUATIONS_FILE
-from seed_trainer.watching.records import EpisodeRecorder
+from seed_trainer.watching.panels import EVALUATIONS_FILE, summarise
+from seed_trainer.watching.records import EPISODES_FILE, EpisodeRecorder
+from seed_trainer.watching.sink import MetricSink
+from seed_trainer.watching.staleness import StalenessWatch
 
 RETURN_NAME = "episode_return"
 
@@ -65,7 +72,7 @@ def _no_reward(completions: list[Any], **kwargs: Any) -> list[float | None]:
     return [0.0] * len(completions)
 
 
-class SEEDTrainer(SEEDSteps):
+class SEEDTrainer(KeptTrainer, GRPOTrainer):
     """Trains a language model on an environment with GRPO and hindsight self-distillation.
 
     Args:
@@ -85,6 +92,11 @@ class SEEDTrainer(SEEDSteps):
     Raises:
         ValueError: For a dataset smaller than one round, or a template that cannot do what the layout needs.
     """
+
+    args: SEEDConfig
+    model: Any  # never None after __init__, whatever the inherited annotation says
+    chat_template_kwargs: dict[str, Any]
+    num_generations: int
 
     _tag_names = ["seed", "grpo", "trl"]
     _name = "SEED"
@@ -127,80 +139,127 @@ class SEEDTrainer(SEEDSteps):
         if self.pop_callback(ProgressCallback) is not None:
             self.add_callback(SuccessProgress)
         self.reward_func_names = [RETURN_NAME]
-        self.profile = as_growing(profile) if args.rollout_layout == "episode" else profile
-        self.encoder = ChatEncoder(
-            self.processing_class,
-            self._tokenizer,
-            self.chat_template,
-            self.chat_template_kwargs,
-            self.eos_token_ids,
-        )
-        self.player = EpisodePlayer(make_env, env_id, self.profile, args.concurrent_episodes, args.env_backend)
-        self.generator = torch.Generator(device=self.accelerator.device)
-        self.sampler = self._make_sampler()
         if args.skill_reward_coef and self._is_vlm:
             raise ValueError("skill_reward_coef is for text models: requests with images are not scored")
-        if args.writes_skills:
-            get_analyzer(args.skill_analyzer, self.profile.style)  # a wrong name is known now, not after a round
-        self.skill_source = parse_skill_source(args.skill_source)
-        self.library = SkillLibrary.load(args.skill_library) if args.skill_library else None
-        self.memory = SkillMemory()
-        self.weights = WeightHistory(args.ages, self.skill_source)
-        self.teacher_weights = TeacherWeights(args)
-        self.recorder = EpisodeRecorder(args)
-        self.evaluations = LineLog(Path(args.output_dir) / EVALUATIONS_FILE)
+        self._block: Block | None = None
+        self._captured: list[tuple[Tensor, Tensor]] | None = None
+        self._make_parts(args, as_growing(profile) if args.rollout_layout == "episode" else profile, make_env, env_id)
         self.lines = RunFiles(args.output_dir, [self.recorder.log, self.evaluations])
         self.add_callback(self.lines)
         self.add_callback(self.teacher_weights)
+
+    def _make_parts(self, args: SEEDConfig, profile: Profile, make_env: MakeEnv, env_id: str) -> None:
+        """Build everything that takes part in a round."""
+        # Who acts and who writes
+        self.profile = profile
+        self.encoder = ChatEncoder(
+            self.processing_class, self._tokenizer, self.chat_template, self.chat_template_kwargs, self.eos_token_ids
+        )
+        self.player = EpisodePlayer(make_env, env_id, profile, args.concurrent_episodes, args.env_backend)
+        self.generator = torch.Generator(device=self.accelerator.device)
+        sampler = make_sampler(self, args, self.generator)
+        self.actor = Actor(args, self.encoder, sampler, self.player, self.generator)
+        self.analyst = Analyst(args, self.encoder, sampler, profile, lambda: self.accelerator.unwrap_model(self.model))
+        # Who scores and who teaches
         self.clock = Clock()
-        self.proxy = GateProxy(self.accelerator.process_index, self.num_generations)
-        self.task_types = []
-        self._block: Block | None = None
-        self._captured: list[tuple[Tensor, Tensor]] | None = None
+        self.teacher_weights = TeacherWeights(args)
+        self.scorer = Scorer(self, args, self.teacher_weights, self.clock)
+        self.teaching = Teaching(args, self.scorer, self.encoder, profile)
+        # Who watches
+        self.sink = MetricSink(self._metrics["train"])
+        self.recorder = EpisodeRecorder(args, self._tokenizer, LineLog(Path(args.output_dir) / EPISODES_FILE))
+        self.evaluations = LineLog(Path(args.output_dir) / EVALUATIONS_FILE)
+        self.gates = GateWatch(self.sink, GateProxy(self.accelerator.process_index, self.num_generations))
+        self.staleness = StalenessWatch(args, self.analyst, self.teaching, self.scorer, self.sink)
 
     # ------------------------------------------------------------------------------------------------- the whole step
 
-    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> Batch:
         """Make one round's training batch, in the order of the paper's Algorithm 1."""
         self._seed(0)
+        moment = self.moment
         block = Block(self._play(inputs), self.num_generations)  # sample with theta_old
         block.advantages_N = episode_advantages_N(block, self.args)  # A = (R - mu) / sigma
         block.rows = build_rows(block.episodes, self.args.rollout_layout)
-        if self._teaches:
-            block.skills = self._write_skills(block)  # s = A_theta_old(episode, outcome), or a control's
+        if schedules.distills(self.args, moment.round_index) or self.args.adv_shaping != "none":
+            with self.clock("skills"):  # s = A_theta_old(episode, outcome), or a control's
+                block.skills = self.analyst.teaching_skills(block.episodes, block.group_size, moment)
             self._splice(block)  # h~ = H(h, s), same history, same response tokens
         block.rows = with_fillers(block.rows, self._filler_target(len(block.rows)))
         batch = self._score(block)  # l_old and l_ref by TRL
         batch["advantages"] = row_advantages_B(block, self.args).to(self.accelerator.device)
         if block.skills:
-            batch.update(self._teacher_columns(block, batch))  # m, teacher prompts, l_T if a snapshot
-        self._record(block, batch)
+            batch.update(self.teaching.columns(block, batch, moment))  # m, teacher prompts, l_T if a snapshot
+        self._watch(block, batch, moment)
         return batch
 
-    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Tensor:
+    def _compute_loss(self, model: Any, inputs: Batch) -> Tensor:
         """Return ``L_rl + lambda Agg_m[g (sg(l_T) - l)]`` for one mini-batch."""
-        if "opd_mask" not in inputs or not schedules.distills(self.args, self.round_index):
-            return super()._compute_loss(model, inputs)
-        teacher = self._teach(model, inputs)  # l_T: live weights, skill in the prompt, no gradient
+        moment = self.moment
+        distils = "opd_mask" in inputs and schedules.distills(self.args, moment.round_index)
+        # l_T: skill in the prompt, no gradient; with shaped advantages alone it was needed once, for the round
+        teacher = self.scorer.teacher(model, inputs) if distils else inputs.get("teacher_logps")
         with self._capture() as captured:
-            loss = super()._compute_loss(model, inputs)  # L_rl, scoring the student once
-        ((logps, entropies),) = captured  # exactly one scoring of the student
-        mask = loss_mask(inputs) * inputs["opd_mask"].view(len(logps), -1)
-        old = inputs.get("old_per_token_logps", logps.detach())
-        scores = Scores(logps, old, teacher, entropies, mask, inputs["episode"])
-        gates = gates_BT(self.args, scores, self.gate_beta)  # g = sg(sigmoid(beta D))
-        if self.args.opd_term == "jsd":
-            term = self._divergence(model, inputs)
-        else:
-            term = distillation_BT(self.args, scores, gates)  # g (sg(l_T) - l)
-        opd = self._aggregate(term, mask, inputs)
-        measures.log_distillation(self, scores, gates, opd, inputs)
-        if schedules.compares_gradients(self.args, self.round_index):
-            log_gradients(self, loss, self.args.opd_coef * opd)
+            # L_rl, scoring the student once
+            loss: Tensor = super()._compute_loss(model, inputs)  # type: ignore[no-untyped-call]
+        ((student, entropies),) = captured  # exactly one scoring of the student
+        scores = batch_scores(inputs, self.gate_rule, student, entropies, teacher)
+        self.recorder.take(scores, inputs)
+        if not distils:
+            return loss
+        opd = self.teaching.loss(model, scores, inputs)  # Agg_m[g (sg(l_T) - l)] with g = sg(sigmoid(beta D))
+        self.gates.log(scores, float(opd.detach()) * self.current_gradient_accumulation_steps, inputs, moment)
+        if schedules.compares_gradients(self.args, moment.round_index):
+            log_gradients(self.sink, self.model, loss, self.args.opd_coef * opd)
         loss = loss + self.args.opd_coef * opd
         if "skill_answer_ids" in inputs:
-            loss = loss + self.args.skill_reward_coef * self._skill_loss(inputs)
+            loss = loss + self.args.skill_reward_coef * self.teaching.skill_loss(inputs)
         return loss
+
+    # ---------------------------------------------------------------------------------------------- steps of one round
+
+    def _play(self, inputs: list[dict[str, Any]]) -> list[Trajectory]:
+        with self.clock("rollout"):
+            skill_for = self.analyst.advice if self.args.actor_skill != "none" else None
+            tasks = block_tasks(inputs, self.num_generations)
+            return self.actor.play(tasks, self.actor.decoding(self.args.temperature), skill_for)
+
+    def _splice(self, block: Block) -> None:
+        for episode in self.teaching.splice(block.rows, block.skills):
+            block.skills[episode].reason = "overflow"
+        if self.args.adv_step_skill_coef:
+            self.teaching.splice_steps(block.rows, block.skills)
+
+    def _filler_target(self, rows: int) -> int:
+        counts = self.accelerator.gather(torch.tensor([rows], device=self.accelerator.device)).tolist()
+        return filler_target(counts, self.args.steps_per_generation, self.num_generations)
+
+    def _score(self, block: Block) -> Batch:
+        """Let TRL pad the rows and score them; its own reward statistics and log rows are thrown away."""
+        self._block = block
+        blank = [{"role": "user", "content": ""}]
+        inputs: list[dict[str, Any]] = [{"prompt": row.messages if row.images else blank} for row in block.rows]
+        logs, self._logs = self._logs, measures.scratch_logs()
+        try:
+            with self.clock("scoring"):
+                batch: Batch = super()._generate_and_score_completions(inputs)
+        finally:
+            self._logs, self._block = logs, None
+        device = self.accelerator.device
+        batch["row"] = torch.arange(len(block.rows), device=device)
+        batch["episode"] = torch.tensor([row.episode for row in block.rows], device=device)
+        return {**batch, **self.gates.columns(block, device)}
+
+    def _watch(self, block: Block, batch: Batch, moment: Moment) -> None:
+        measures.log_round(self.sink, block, batch)
+        if self.log_completions:
+            measures.log_table(self._logs, block)
+        with self.clock("records"):
+            self.recorder.begin(block, batch, moment)
+        if self.staleness.due(block, moment):
+            with self.clock("staleness"), self._own_randomness():
+                self.staleness.measure(block, batch, moment)
+        self.analyst.weights.remember(self.scorer.unwrapped, moment.round_index)
 
     # ----------------------------------------------------------------------------------------------------- TRL's hooks
 
@@ -218,7 +277,7 @@ class SEEDTrainer(SEEDSteps):
         rows = self._current.rows
         logprobs = [row.logprobs for row in rows] if self.use_vllm else None
         images = [row.images for row in rows] if any(row.images for row in rows) else None
-        measures.log_tokens(self, rows)
+        measures.log_tokens(self.sink, self.state, self.accelerator, rows)
         return (
             [row.prompt_ids for row in rows],
             [row.completion_ids for row in rows],
@@ -242,14 +301,19 @@ class SEEDTrainer(SEEDSteps):
         metric_key_prefix: str = "eval",
     ) -> dict[str, Any]:
         """Play the fixed panel with the plain policy and return success with its interval, None over nothing."""
-        panel = self.eval_dataset if eval_dataset is None else eval_dataset
+        panel: Any = self.eval_dataset if eval_dataset is None else eval_dataset
         if panel is None:
             raise ValueError("evaluate() needs an eval_dataset: the panel of tasks")
         self._seed(2)
         training = self.model.training
         self.model.eval()
         try:
-            metrics = evaluate_panel(self, panel, metric_key_prefix)
+            with self.clock("evaluation"):
+                skill_for = self.analyst.advice if self.args.actor_skill == "always" else None
+                records = play_panel(self.actor, panel, self.accelerator, skill_for)
+            if self.is_world_process_zero():
+                self.evaluations.append(self.state.global_step, {"prefix": metric_key_prefix, "episodes": records})
+            metrics = summarise(records, metric_key_prefix)
             # TRL's log() would print the last training completions again.
             Trainer.log(self, metrics)
         finally:
@@ -261,7 +325,8 @@ class SEEDTrainer(SEEDSteps):
         name = self.args.metric_for_best_model or ""
         if metrics.get(f"eval_{name.removeprefix('eval_')}", 0.0) is None:
             return False  # a panel without a scored episode is no new best
-        return super()._determine_best_metric(metrics, trial)
+        better: bool = super()._determine_best_metric(metrics, trial)  # type: ignore[no-untyped-call]
+        return better
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log as TRL does, with the seconds of every part of the step and what is summed up from line to line."""
@@ -269,7 +334,7 @@ class SEEDTrainer(SEEDSteps):
             for name, seconds in self.clock.flush().items():
                 self._metrics["train"][f"time/{name}"].append(seconds)
             measures.log_overhead(self._metrics["train"])
-            for name, value in self.proxy.flush().items():
+            for name, value in self.gates.flush().items():
                 self._metrics["train"][name].append(value)
         super().log(logs, start_time)
 
@@ -290,20 +355,69 @@ class SEEDTrainer(SEEDSteps):
     def _save_kept(self, folder: Path) -> None:
         super()._save_kept(folder)
         if self.args.should_save:
-            self.weights.save(folder, self.memory)
+            self.analyst.weights.save(folder, self.analyst.memory)
             self.teacher_weights.save(folder)
 
     def _load_kept(self, folder: Path) -> None:
         super()._load_kept(folder)
-        self.weights.load(folder, self.memory, self.accelerator.device)
+        self.analyst.weights.load(folder, self.analyst.memory, self.accelerator.device)
         self.teacher_weights.load(folder, self.accelerator.device)
 
     def _pending(self) -> dict[str, Any]:
-        own = {"micro_steps": self._step, "metrics": dict(self._metrics["train"]), "types": self.task_types}
-        return {**super()._pending(), **own, "proxy": self.proxy.pending()}
+        own = {"micro_steps": self._step, "metrics": dict(self._metrics["train"])}
+        return {**super()._pending(), **own, **self.gates.pending()}
 
     def _restore_pending(self, pending: dict[str, Any]) -> None:
         super()._restore_pending(pending)
-        self._step, self.task_types = pending["micro_steps"], pending["types"]
+        self._step = pending["micro_steps"]
         self._metrics["train"].update(pending["metrics"])
-        self.proxy.restore(pending["proxy"])
+        self.gates.restore(pending)
+
+    # ------------------------------------------------------------------------------------------------- where we stand
+
+    @property
+    def round_index(self) -> int:
+        """Number of the current round, counted over the whole run."""
+        return int(self._step // self.args.micro_steps_per_round)
+
+    @property
+    def moment(self) -> Moment:
+        """Where training stands."""
+        rounds = int(self.state.max_steps / self.args.steps_per_round)
+        beta = schedules.gate_beta(self.args, self.round_index, rounds)
+        process = int(self.accelerator.process_index)
+        return Moment(self.round_index, self.state.global_step, beta, self.args.seed, process)
+
+    @property
+    def gate_rule(self) -> GateRule:
+        """The gate of this round."""
+        return GateRule(self.args.opd_gate, self.moment.gate_beta)
+
+    @property
+    def _current(self) -> Block:
+        if self._block is None:
+            raise RuntimeError("TRL asked for completions outside a SEED round; trl>=1.16,<1.17 is supported")
+        return self._block
+
+    @contextmanager
+    def _capture(self) -> Iterator[list[tuple[Tensor, Tensor]]]:
+        """Remember what the scoring function returns inside the block."""
+        captured: list[tuple[Tensor, Tensor]] = []
+        self._captured = captured
+        try:
+            yield captured
+        finally:
+            self._captured = None
+
+    @contextmanager
+    def _own_randomness(self) -> Iterator[None]:
+        """Let diagnostics sample without changing what training samples next."""
+        state = self.generator.get_state()
+        try:
+            yield
+        finally:
+            self.generator.set_state(state)
+
+    def _seed(self, purpose: int) -> None:
+        """Seed sampling from run seed, process, round and purpose, so that resuming repeats it exactly."""
+        self.generator.manual_seed(int(self.moment.rng(purpose).integers(2**62)))

@@ -1,19 +1,43 @@
-"""Generation through TRL (``generate``, continuous batching, vLLM) with the length and temperature of one request.
+"""Who samples: our cached loop, or TRL (``generate``, continuous batching, vLLM) with the settings of one request.
 
-TRL fixes both at construction; they are swapped for one call and restored whatever happens.
+TRL fixes length and temperature at construction; they are swapped for one call and restored whatever happens.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from seed_trainer.acting.generation import Decoding
+import torch
+from trl import GRPOTrainer
+from trl.models.utils import unwrap_model_for_generation
+
+from seed_trainer.acting.generation import CachedSampler, Decoding, EngineSampler, Sampler
+from seed_trainer.settings.config import SEEDConfig
+
+
+def make_sampler(trainer: GRPOTrainer, args: SEEDConfig, generator: torch.Generator) -> Sampler:
+    """Return the configured sampler; the cached loop draws from the generator."""
+    engine = args.rollout_engine
+    if engine == "auto":
+        engine = "trl" if trainer.use_vllm or trainer._is_vlm else "cached"
+    if engine == "trl":
+        return EngineSampler(functools.partial(engine_generate, trainer))
+
+    def unwrap() -> Any:
+        kwargs = args.gradient_checkpointing_kwargs
+        return unwrap_model_for_generation(
+            trainer.model_wrapped, trainer.accelerator, gradient_checkpointing_kwargs=kwargs
+        )
+
+    pad_token_id = trainer._tokenizer.pad_token_id
+    return CachedSampler(unwrap, trainer.eos_token_ids, pad_token_id, trainer.accelerator.device, generator)
 
 
 @contextmanager
-def decoding_settings(trainer: Any, decoding: Decoding) -> Iterator[None]:
+def decoding_settings(trainer: GRPOTrainer, decoding: Decoding) -> Iterator[None]:
     """Put a decoding into the trainer's generation settings for the time of the block."""
     if trainer.use_vllm:
         target, changes = trainer.vllm_generation, {
@@ -50,19 +74,22 @@ def decoding_settings(trainer: Any, decoding: Decoding) -> Iterator[None]:
             setattr(config, name, value)
 
 
-def image_fields(trainer: Any, contexts: Sequence[list[int]], images: Sequence[list[Any]] | None) -> dict[str, Any]:
+def image_fields(
+    trainer: GRPOTrainer, contexts: Sequence[list[int]], images: Sequence[list[Any]] | None
+) -> dict[str, Any]:
     """Return the model's image inputs for contexts whose ids already hold the image placeholders."""
     flat = [image for row in images or [] for image in row]
     if not flat:
         return {}
-    fields = dict(trainer.processing_class.image_processor(images=flat, return_tensors="pt"))
+    processor: Any = trainer.processing_class
+    fields = dict(processor.image_processor(images=flat, return_tensors="pt"))
     placeholder = trainer._image_pad_token_id
     fields["mm_token_type_ids"] = [[int(token == placeholder) for token in ids] for ids in contexts]
     return fields
 
 
 def engine_generate(
-    trainer: Any, contexts: list[list[int]], images: Sequence[list[Any]] | None, decoding: Decoding
+    trainer: GRPOTrainer, contexts: list[list[int]], images: Sequence[list[Any]] | None, decoding: Decoding
 ) -> tuple[list[list[int]], list[list[float]] | None]:
     """Generate one continuation per context with TRL's own engine.
 

@@ -65,7 +65,7 @@ class GrowableLayer(DynamicLayer):
     """A cache layer with spare room, so that a new token does not copy all old ones."""
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(**kwargs)  # type: ignore[no-untyped-call]
         self.length = 0
         self.room: tuple[Tensor, Tensor] | None = None
 

@@ -34,6 +34,7 @@ class Block:
         skills: Teaching skill of every episode; empty in rounds without a teacher.
         rows: Training rows, fillers last.
         advantages_N: Advantage of every episode.
+        skill_rewards_N: Reward of every skill, where skills are rewarded.
     """
 
     episodes: list[Trajectory]
@@ -41,6 +42,7 @@ class Block:
     skills: list[HindsightSkill] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     advantages_N: Tensor = field(default_factory=lambda: torch.zeros(0))
+    skill_rewards_N: Tensor | None = None
 
     @property
     def returns_N(self) -> Tensor:

@@ -103,9 +103,3 @@ def completion_logits(model: Any, arguments: dict[str, Any], temperature: float)
     forward["logits_to_keep"] = keep + 1
     logits: Tensor = model(**forward).logits
     return logits[:, -keep - 1 : -1] / temperature
-
-
-def loss_mask(batch: dict[str, Any]) -> Tensor:
-    """Return the mask of policy tokens, shape (B, T)."""
-    mask: Tensor = batch["completion_mask"]
-    return mask * batch["tool_mask"] if "tool_mask" in batch else mask

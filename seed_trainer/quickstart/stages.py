@@ -90,7 +90,7 @@ def stage_1(plan: Plan) -> None:
 def _sft_steps(examples: int) -> int:
     """Optimiser steps of stage 1: batches of what is not held out, in every epoch."""
     config = load_config(f"{CONFIG}_sft")
-    trained = examples - math.ceil(config["validation_share"] * examples)
+    trained: int = examples - math.ceil(config["validation_share"] * examples)
     return int(config["num_train_epochs"]) * math.ceil(trained / int(config["per_device_train_batch_size"]))
 
 

@@ -52,7 +52,7 @@ class SEEDConfig(SEEDOptions, GRPOConfig):
         if self.rollout_layout == "turn":
             self.max_completion_length = self.max_turn_length
         per_round, self.logging_steps = self.logging_steps == 0, self.logging_steps or 1
-        super().__post_init__()
+        super().__post_init__()  # type: ignore[no-untyped-call]
         self._check_block()
         if per_round:
             self.logging_steps = self.steps_of(1)

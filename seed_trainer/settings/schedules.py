@@ -3,8 +3,34 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+
+import numpy as np
 
 from seed_trainer.settings.options import SEEDOptions
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where training stands, for the parts of a round, which know no trainer.
+
+    Attributes:
+        round_index: Number of the round, counted over the whole run.
+        step: Optimiser steps made.
+        gate_beta: Sharpness of the gate.
+        seed: Seed of the run.
+        process: Number of this process.
+    """
+
+    round_index: int
+    step: int
+    gate_beta: float
+    seed: int
+    process: int
+
+    def rng(self, purpose: int) -> np.random.Generator:
+        """Return the randomness of one purpose in this round, so that resuming repeats it exactly."""
+        return np.random.default_rng([self.seed, self.process, self.round_index, purpose])
 
 
 def gate_beta(options: SEEDOptions, round_index: int, total_rounds: int) -> float:

@@ -32,7 +32,8 @@ def orthogonalised(matrix: Tensor) -> Tensor:
     for _ in range(ITERATIONS):
         gram = x @ x.T
         x = a * x + (b * gram + c * gram @ gram) @ x
-    return x.T if matrix.size(0) > matrix.size(1) else x
+    turned: Tensor = x.T if matrix.size(0) > matrix.size(1) else x
+    return turned
 
 
 class Muon(torch.optim.Optimizer):

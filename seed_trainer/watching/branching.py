@@ -22,9 +22,8 @@ from seed_envs.trajectory import Trajectory
 from seed_trainer.acting.encoding import TokenIds
 from seed_trainer.acting.generation import Decoding, Sampled, Sampler
 from seed_trainer.acting.rollout import TurnTokens, tokens_of
-from seed_trainer.learning import losses
-from seed_trainer.learning.batches import Row, add_teacher_prompts, build_rows, pad_left, pad_right
-from seed_trainer.skills.prompts import outcome_of
+from seed_trainer.learning.batches import build_rows
+from seed_trainer.trainer import SEEDTrainer
 from seed_trainer.watching.value_alignment import (
     Alignment,
     Array,
@@ -119,7 +118,7 @@ class State:
 
 
 def measure_alignment(
-    trainer: Any, tasks: Sequence[TaskSpec], responses: int, continuations: int, seed: int
+    trainer: SEEDTrainer, tasks: Sequence[TaskSpec], responses: int, continuations: int, seed: int
 ) -> Alignment:
     """Estimate value alignment of the trainer's current policy and analyzer over sampled responses.
 
@@ -158,7 +157,9 @@ def measure_alignment(
     return estimate(*found, mean_gates_S, rng, faults=int(np.isnan(outcomes).sum()))
 
 
-def measure_token_alignment(trainer: Any, tasks: Sequence[TaskSpec], continuations: int, seed: int) -> Alignment:
+def measure_token_alignment(
+    trainer: SEEDTrainer, tasks: Sequence[TaskSpec], continuations: int, seed: int
+) -> Alignment:
     """Estimate value alignment over the likeliest tokens of one decision per state.
 
     The decision is the most uncertain token of the branched reply. The 2 to 6 likeliest tokens there are forced in
@@ -202,9 +203,9 @@ def _outcomes(episodes: Sequence[Trajectory]) -> Array:
     return np.array([float(episode.success) if episode.stop_reason.scored else np.nan for episode in episodes])
 
 
-def _states(trainer: Any, tasks: Sequence[TaskSpec], rng: np.random.Generator) -> list[State]:
+def _states(trainer: SEEDTrainer, tasks: Sequence[TaskSpec], rng: np.random.Generator) -> list[State]:
     """Play one episode per task and draw one of its turns."""
-    trainer.generator.manual_seed(int(rng.integers(2**62)))
+    trainer.actor.generator.manual_seed(int(rng.integers(2**62)))
     played = _play(trainer, tasks, [Script() for _ in tasks])
     episodes = [episode for episode in played if tokens_of(episode) and episode.stop_reason.scored]
     if not episodes:
@@ -213,11 +214,11 @@ def _states(trainer: Any, tasks: Sequence[TaskSpec], rng: np.random.Generator) -
 
 
 @torch.no_grad()
-def _decision(trainer: Any, tokens: TurnTokens) -> tuple[int, TokenIds, np.ndarray[Any, np.dtype[np.float64]]]:
+def _decision(trainer: SEEDTrainer, tokens: TurnTokens) -> tuple[int, TokenIds, np.ndarray[Any, np.dtype[np.float64]]]:
     """Return place, candidate tokens and renormalised probabilities of the most uncertain token of a reply."""
     ids = torch.tensor([tokens.prompt_ids + tokens.reply_ids], device=trainer.accelerator.device)
-    logits: Tensor = trainer._unwrapped(input_ids=ids).logits[0, len(tokens.prompt_ids) - 1 : -1]
-    logps_TV = torch.log_softmax(logits.float() / (trainer.temperature or 1.0), dim=-1)
+    logits: Tensor = trainer.scorer.unwrapped(input_ids=ids).logits[0, len(tokens.prompt_ids) - 1 : -1]
+    logps_TV = torch.log_softmax(logits.float() / (trainer.args.temperature or 1.0), dim=-1)
     at = int((-(logps_TV.exp() * logps_TV).sum(-1)).argmax())
     probabilities, candidates = logps_TV[at].exp().sort(descending=True)
     covered = int((probabilities.cumsum(0) < COVERED).sum()) + 1
@@ -226,26 +227,29 @@ def _decision(trainer: Any, tokens: TurnTokens) -> tuple[int, TokenIds, np.ndarr
     return at, candidates[:count].tolist(), weights / weights.sum()
 
 
-def _play(trainer: Any, tasks: Sequence[TaskSpec], scripts: Sequence[Script]) -> list[Trajectory]:
-    args = trainer.args
+def _play(trainer: SEEDTrainer, tasks: Sequence[TaskSpec], scripts: Sequence[Script]) -> list[Trajectory]:
+    actor, args = trainer.actor, trainer.args
     episodes: list[Trajectory] = []
     size = args.concurrent_episodes
+    decoding = Decoding(args.max_turn_length, args.temperature)
     for start in range(0, len(tasks), size):
-        policy = trainer._policy(Decoding(args.max_turn_length, trainer.temperature))
-        policy.sampler = ForcedSampler(trainer.sampler, scripts[start : start + size], trainer.eos_token_ids)
-        episodes += trainer.player.play(tasks[start : start + size], policy)
-    trainer.sampler.forget()
+        sampler = ForcedSampler(actor.sampler, scripts[start : start + size], trainer.eos_token_ids)
+        episodes += actor.play(tasks[start : start + size], decoding, sampler=sampler)
+    actor.sampler.forget()
     return episodes
 
 
 def branch_gates(
-    trainer: Any,
+    trainer: SEEDTrainer,
     episodes: Sequence[Trajectory],
     turns: Sequence[int],
     choose: Callable[[int, list[int]], list[int]],
     batch: int = 32,
 ) -> list[float]:
     """Return the mean gate of tokens of one turn in every episode, under the episode's own skill.
+
+    The gate is the configured one, under the configured teacher. The baseline of a centered gate is that of the rows
+    scored at once.
 
     Args:
         trainer: A :class:`~seed_trainer.trainer.SEEDTrainer`.
@@ -254,39 +258,16 @@ def branch_gates(
         choose: Given an episode's index and the positions of the turn's sampled tokens, returns those that count.
         batch: Rows scored at once.
     """
-    skills = trainer._writer().write(episodes, [outcome_of(episode) for episode in episodes])
+    skills = trainer.analyst.write(episodes)
     rows = [row for row in build_rows(episodes, trainer.args.rollout_layout) if turns[row.episode] in row.turn_of]
-    texts = [skill.text if skill.valid else "" for skill in skills]
-    too_long = add_teacher_prompts(rows, texts, trainer.profile, trainer.encoder, trainer.context_limit)
+    too_long = trainer.teaching.splice(rows, skills)
+    teaches = [skill.valid and index not in too_long for index, skill in enumerate(skills)]
     gates = [0.0] * len(episodes)
     for start in range(0, len(rows), batch):
         part = rows[start : start + batch]
-        values = _row_gates(trainer, part, turns, choose)
-        for row, value in zip(part, values, strict=True):
-            if skills[row.episode].valid and row.episode not in too_long:
-                gates[row.episode] = value
+        scores = trainer.scorer.scores(trainer.teaching.text_batch(part, teaches), trainer.gate_rule)
+        for at, row in enumerate(part):
+            if teaches[row.episode]:
+                sampled = [i for i, turn in enumerate(row.turn_of) if turn == turns[row.episode] and row.mask[i]]
+                gates[row.episode] = float(scores.gates[at, choose(row.episode, sampled)].mean())
     return gates
-
-
-def _row_gates(
-    trainer: Any, rows: Sequence[Row], turns: Sequence[int], choose: Callable[[int, list[int]], list[int]]
-) -> list[float]:
-    device, pad = trainer.accelerator.device, trainer._tokenizer.pad_token_id
-    width = max(len(row.completion_ids) for row in rows)
-    completion = pad_right([row.completion_ids for row in rows], width, torch.long).to(device)
-    present = pad_right([[1] * len(row.completion_ids) for row in rows], width, torch.long).to(device)
-    scores = []
-    for prompts in ([row.prompt_ids for row in rows], [row.teacher_prompt_ids or row.prompt_ids for row in rows]):
-        ids, mask = (tensor.to(device) for tensor in pad_left(prompts, pad))
-        arguments = {
-            "input_ids": torch.cat([ids, completion], 1),
-            "attention_mask": torch.cat([mask, present], 1),
-            "logits_to_keep": width,
-        }
-        scores.append(trainer._score_chunks(trainer.model, arguments, 1))
-    gates = losses.gate_BT(losses.shift_BT(scores[1], scores[0]), trainer.gate_beta).cpu()
-    result = []
-    for index, row in enumerate(rows):
-        sampled = [i for i, turn in enumerate(row.turn_of) if turn == turns[row.episode] and row.mask[i]]
-        result.append(float(gates[index, choose(row.episode, sampled)].mean()))
-    return result

@@ -5,25 +5,35 @@ Only ``actor_skill=always`` (the starred methods) shows a library skill here. Sa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from accelerate import Accelerator
 from accelerate.utils import gather_object
 
-from seed_trainer.acting.generation import Decoding
-from seed_trainer.watching.panels import compact_record, panel_tasks, summarise
+from seed_envs.trajectory import Trajectory
+from seed_trainer.acting.actor import Actor
+from seed_trainer.watching.panels import compact_record, panel_tasks
 
 
-def evaluate_panel(trainer: Any, panel: Any, prefix: str) -> dict[str, Any]:
-    """Play a panel on all processes and return its metrics; also appends one line to ``evaluations.jsonl``."""
-    args = trainer.args
-    tasks = panel_tasks(panel, args.eval_repeats)
-    mine = tasks[trainer.accelerator.process_index :: trainer.accelerator.num_processes]
-    decoding = Decoding(args.max_turn_length, args.eval_temperature, trainer.top_p, trainer.top_k)
-    with trainer.clock("evaluation"):
-        skill_for = trainer.library_skill if args.actor_skill == "always" else None
-        episodes = trainer.player.play(mine, trainer._policy(decoding), skill_for=skill_for) if mine else []
-        trainer.sampler.forget()
+def play_panel(
+    actor: Actor,
+    panel: Any,
+    accelerator: Accelerator,
+    skill_for: Callable[[Trajectory], str] | None = None,
+) -> list[dict[str, Any]]:
+    """Play a panel on all processes and return the compact records of its episodes.
+
+    Args:
+        actor: The policy.
+        panel: Rows that name the tasks.
+        accelerator: Says which part of the panel this process plays.
+        skill_for: Gives the skill to show in the actor's own prompts.
+    """
+    tasks = panel_tasks(panel, actor.args.eval_repeats)
+    mine = tasks[accelerator.process_index :: accelerator.num_processes]
+    decoding = actor.decoding(actor.args.eval_temperature)
+    episodes = actor.play(mine, decoding, skill_for) if mine else []
+    actor.sampler.forget()
     records: list[dict[str, Any]] = gather_object([compact_record(episode) for episode in episodes])
-    if trainer.is_world_process_zero():
-        trainer.evaluations.append(trainer.state.global_step, {"prefix": prefix, "episodes": records})
-    return summarise(records, prefix)
+    return records

@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from accelerate.utils import gather_object
-from torch import Tensor
 
-from seed_trainer.learning.distillation import Scores
+from seed_trainer.learning.scores import Scores
 from seed_trainer.watching.value_alignment import within_group_auc, within_group_correlation
 
 Key = tuple[int, int, int]
@@ -35,8 +34,9 @@ class GateProxy:
         self._sums: dict[str, dict[Key, list[float]]] = defaultdict(lambda: defaultdict(lambda: [0.0, 0.0]))
         self._won: dict[Key, float] = {}
 
-    def add(self, scores: Scores, gates_BT: Tensor, batch: Mapping[str, Any], round_index: int) -> None:
+    def add(self, scores: Scores, batch: Mapping[str, Any], round_index: int) -> None:
         """Add one mini-batch."""
+        gates_BT = scores.gates
         chosen_BT = (scores.mask > 0).to(gates_BT.dtype)
         kinds = {"": chosen_BT}
         if "action_tokens" in batch:

@@ -6,16 +6,16 @@ or a stored gradient. Reentrant gradient checkpointing cannot be combined with i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
-from trl import GRPOTrainer
 
 from seed_trainer.learning import losses
+from seed_trainer.learning.scorer import Batch, Scorer
+from seed_trainer.learning.scores import Scores
 from seed_trainer.learning.teacher import student_inputs
-from seed_trainer.watching.measures import append_metrics
+from seed_trainer.watching.sink import MetricSink
 
 
 def gradient_vector(term: Tensor, parameters: Iterable[nn.Parameter]) -> Tensor:
@@ -38,39 +38,35 @@ def ratio_and_cosine(first: Tensor, second: Tensor) -> tuple[float, float]:
     return ratio, cosine
 
 
-def log_gradients(trainer: Any, policy_loss: Tensor, distillation: Tensor) -> None:
+def log_gradients(sink: MetricSink, model: nn.Module, policy_loss: Tensor, distillation: Tensor) -> None:
     """Log the norm of the weighted distillation gradient against the policy gradient of one mini-batch.
 
     Args:
-        trainer: The trainer.
+        sink: Where metrics go.
+        model: The policy.
         policy_loss: ``L_rl``, KL included.
         distillation: ``lambda L_opd``.
     """
-    parameters = list(trainer.model.parameters())
+    parameters = list(model.parameters())
     ratio, cosine = ratio_and_cosine(
         gradient_vector(distillation, parameters), gradient_vector(policy_loss, parameters)
     )
-    append_metrics(trainer, {"opd/grad_ratio": ratio, "opd/grad_cosine": cosine})
+    sink.append({"opd/grad_ratio": ratio, "opd/grad_cosine": cosine})
 
 
-def distillation_cosine(
-    trainer: Any, batch: Mapping[str, Any], fresh_BT: Tensor, stale_BT: Tensor, mask_BT: Tensor
-) -> float:
-    """Return the cosine of ``grad L_opd`` under two sets of gates on the same tokens.
+def distillation_cosine(scorer: Scorer, batch: Batch, fresh: Scores, stale: Scores) -> float:
+    """Return the cosine of ``grad L_opd`` under two teachers of the same tokens.
 
     Args:
-        trainer: The trainer.
+        scorer: Forward passes.
         batch: The rows of the round.
-        fresh_BT: Gates of today's skills.
-        stale_BT: Gates of an older analyzer's skills.
-        mask_BT: Tokens that take part.
+        fresh: Their scores under today's skills.
+        stale: Their scores under an older analyzer's skills; its mask counts.
     """
-    arguments = student_inputs(dict(batch))
-    logps = GRPOTrainer._get_per_token_logps_and_entropies(trainer, trainer.model, **arguments)[0]
-    parameters = list(trainer.model.parameters())
-    zeros = torch.zeros_like(logps)
+    logps, _ = scorer.live(scorer.model, student_inputs(batch))
+    parameters, zeros = list(scorer.model.parameters()), torch.zeros_like(logps)
     vectors = [
-        gradient_vector((losses.gated_distillation_BT(logps, zeros, gates) * mask_BT).sum(), parameters)
-        for gates in (fresh_BT, stale_BT)
+        gradient_vector((losses.gated_distillation_BT(logps, zeros, scores.gates) * stale.mask).sum(), parameters)
+        for scores in (fresh, stale)
     ]
     return ratio_and_cosine(vectors[0], vectors[1])[1]

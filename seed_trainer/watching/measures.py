@@ -12,18 +12,16 @@ from statistics import pstdev
 from typing import Any, NamedTuple
 
 import torch
+from accelerate import Accelerator
 from accelerate.utils import gather_object
-from torch import Tensor
+from transformers import TrainerState
 
 from seed_envs.statistics.summary import Played, summarise_outcomes
 from seed_trainer.learning.batches import Row
-from seed_trainer.learning.distillation import Scores
 from seed_trainer.learning.rounds import Block
-from seed_trainer.learning.teacher import loss_mask
+from seed_trainer.learning.scores import loss_mask
 from seed_trainer.watching.panels import flat_summary
-
-DECISION_ENTROPY = 0.5
-"""Student entropy in nats above which a token counts as a decision."""
+from seed_trainer.watching.sink import MetricSink
 
 
 def scratch_logs() -> dict[str, Any]:
@@ -40,21 +38,6 @@ def scratch_logs() -> dict[str, Any]:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
-
-
-def append_metrics(trainer: Any, metrics: Mapping[str, float | None]) -> None:
-    """Append process-averaged metrics to the trainer's training metrics.
-
-    NaN means "not measured here" and appends nothing; None is a rate over nothing and is logged as null.
-    """
-    everyone: list[dict[str, float | None]] = gather_object([dict(metrics)])
-    for name in sorted({name for record in everyone for name in record}):
-        values = [record[name] for record in everyone if name in record]
-        known = [value for value in values if value is not None and not math.isnan(value)]
-        if known:
-            trainer._metrics["train"][name].append(_mean(known))
-        elif None in values:
-            trainer._metrics["train"][name].append(math.nan)  # TRL writes null when there is nothing else
 
 
 class RoundOutcome(NamedTuple):
@@ -135,6 +118,8 @@ def skill_metrics(block: Block) -> dict[str, float | None]:
         "skill/goal_words": _mean(goal_overlap),
         "skill/copied": _mean(copied),
     }
+    if block.skill_rewards_N is not None:
+        metrics["skill/reward"] = float(block.skill_rewards_N.mean())
     reasons = Counter(skill.reason for skill in skills if not skill.valid)
     metrics.update({f"skill/invalid/{reason}": count / len(skills) for reason, count in reasons.items()})
     lent = [skill.origin for skill, _ in valid if skill.origin.startswith("shuffled")]
@@ -167,22 +152,24 @@ def token_metrics(block: Block, batch: Mapping[str, Any]) -> dict[str, float]:
     return metrics
 
 
-def log_round(trainer: Any, block: Block, batch: Mapping[str, Any]) -> None:
-    """Put a round's metrics in place of TRL's row-weighted ones and add one table entry per episode."""
-    metrics = trainer._metrics["train"]
+def log_round(sink: MetricSink, block: Block, batch: Mapping[str, Any]) -> None:
+    """Put a round's metrics in place of TRL's row-weighted ones."""
     for name in ("rewards/episode_return/mean", "rewards/episode_return/std"):
-        metrics.pop(name, None)
+        sink.lists.pop(name, None)
     for name in ("reward", "reward_std", "frac_reward_zero_std"):
-        metrics[name].pop()
+        sink.lists[name].pop()
     everyone: list[RoundOutcome] = gather_object(outcomes(block))
     measured = {**skill_metrics(block), **token_metrics(block, batch)}
-    append_metrics(trainer, {**outcome_metrics(everyone, block.group_size), **measured})
-    if trainer.log_completions:
-        _log_table(trainer, block)
+    sink.append({**outcome_metrics(everyone, block.group_size), **measured})
 
 
-def _log_table(trainer: Any, block: Block) -> None:
-    """Append one entry per episode to TRL's completions table."""
+def log_table(logs: dict[str, Any], block: Block) -> None:
+    """Append one entry per episode to TRL's completions table.
+
+    Args:
+        logs: TRL's ``_logs``.
+        block: The round.
+    """
     entries = [
         {
             "prompt": episode.steps[0].messages if episode.steps else [],
@@ -195,25 +182,23 @@ def _log_table(trainer: Any, block: Block) -> None:
         for index, episode in enumerate(block.episodes)
     ]
     for entry in gather_object(entries):
-        trainer._logs["prompt"].append(entry["prompt"])
-        trainer._logs["completion"].append(entry["completion"])
-        trainer._logs["rewards"]["episode_return"].append(entry["return"])
-        trainer._logs["advantages"].append(entry["advantage"])
-        trainer._logs["extra"]["skill"].append(entry["skill"])
-        trainer._logs["extra"]["task_id"].append(entry["task_id"])
+        logs["prompt"].append(entry["prompt"])
+        logs["completion"].append(entry["completion"])
+        logs["rewards"]["episode_return"].append(entry["return"])
+        logs["advantages"].append(entry["advantage"])
+        logs["extra"]["skill"].append(entry["skill"])
+        logs["extra"]["task_id"].append(entry["task_id"])
 
 
-def log_tokens(trainer: Any, rows: Sequence[Row]) -> None:
+def log_tokens(sink: MetricSink, state: TrainerState, accelerator: Accelerator, rows: Sequence[Row]) -> None:
     """Keep TRL's token counters going; it counts them where it generates, which it does not do here."""
     count = torch.tensor(
-        sum(len(row.prompt_ids) + sum(row.mask) for row in rows if not row.filler), device=trainer.accelerator.device
+        sum(len(row.prompt_ids) + sum(row.mask) for row in rows if not row.filler), device=accelerator.device
     )
-    trainer.state.num_input_tokens_seen += int(trainer.accelerator.gather(count).sum())
-    trainer._metrics["train"]["num_tokens"] = [trainer.state.num_input_tokens_seen]
+    state.num_input_tokens_seen += int(accelerator.gather(count).sum())
+    sink.lists["num_tokens"] = [state.num_input_tokens_seen]
     lengths = [float(sum(row.mask)) for row in rows if not row.filler]
-    append_metrics(
-        trainer, {"completions/mean_length": _mean(lengths), "completions/max_length": max(lengths, default=math.nan)}
-    )
+    sink.append({"completions/mean_length": _mean(lengths), "completions/max_length": max(lengths, default=math.nan)})
 
 
 PARTS_OF_A_STEP = ("rollout", "skills", "scoring", "teacher", "staleness", "records")
@@ -230,67 +215,3 @@ def log_overhead(metrics: dict[str, list[float]]) -> None:
     extra = parts["skills"] + parts["teacher"]
     if whole > extra > 0:
         metrics["time/overhead"].append(extra / (whole - extra))
-
-
-def gate_metrics(scores: Scores, gates: Tensor, success_B: Tensor, beta: float) -> dict[str, float]:
-    """Return the gate's distribution over distilled tokens, and its split by outcome and by decision tokens."""
-    chosen = scores.mask > 0
-    if not bool(chosen.any()):
-        return {"opd/tokens": 0.0, "opd/gate_beta": beta}
-    values = gates[chosen]
-    shift = (scores.teacher_logps - scores.logps).detach()[chosen]
-    won = (success_B[:, None] > 0).expand_as(chosen)
-    decision = scores.entropies > DECISION_ENTROPY
-    deciles = values.float().sort().values[[int(share * (len(values) - 1) / 10 + 0.5) for share in range(1, 10)]]
-
-    def part(where: Tensor) -> float:
-        picked = gates[chosen & where]
-        return float(picked.mean()) if picked.numel() else math.nan
-
-    return {
-        "opd/tokens": float(chosen.sum()),
-        "opd/gate_beta": beta,
-        "opd/gate_mean": float(values.mean()),
-        "opd/gate_std": float(values.std(correction=0)),
-        **{f"opd/gate_p{share}0": float(value) for share, value in enumerate(deciles, start=1)},
-        "opd/gate_above_half": float((values > 0.5).float().mean()),
-        "opd/gate_saturated": float(((values < 0.05) | (values > 0.95)).float().mean()),
-        "opd/gate_saturated_low": float((values < 0.05).float().mean()),
-        "opd/gate_saturated_high": float((values > 0.95).float().mean()),
-        "opd/gate_success": part(won),
-        "opd/gate_failure": part(~won),
-        "opd/gate_decision_success": part(won & decision),
-        "opd/gate_decision_failure": part(~won & decision),
-        "opd/delta_mean": float(shift.mean()),
-        "opd/abs_delta_mean": float(shift.abs().mean()),
-        "opd/entropy_check": _covariance(scores.logps.detach()[chosen], values),
-    }
-
-
-def _covariance(first: Tensor, second: Tensor) -> float:
-    return float((first * second).mean() - first.mean() * second.mean())
-
-
-def split_metrics(
-    scores: Scores, gates: Tensor, batch: Mapping[str, Any], task_types: Sequence[str]
-) -> dict[str, float]:
-    """Return the mean gate by task type, and apart for thinking and action where replies have both."""
-    chosen = scores.mask > 0
-    parts = {
-        f"opd/gate_type/{name}": chosen & (batch["task_type"] == index)[:, None]
-        for index, name in enumerate(task_types)
-    }
-    if "action_tokens" in batch:
-        action = batch["action_tokens"] > 0
-        parts |= {"opd/gate_action": chosen & action, "opd/gate_think": chosen & ~action}
-    return {name: float(gates[where].mean()) for name, where in parts.items() if bool(where.any())}
-
-
-def log_distillation(trainer: Any, scores: Scores, gates: Tensor, opd: Tensor, batch: Mapping[str, Any]) -> None:
-    """Log one mini-batch's distillation."""
-    scale = float(trainer.current_gradient_accumulation_steps)
-    metrics = gate_metrics(scores, gates, batch["success"], trainer.gate_beta)
-    metrics["opd/loss"] = float(opd.detach()) * scale
-    trainer.proxy.add(scores, gates, batch, trainer.round_index)
-    metrics.update(split_metrics(scores, gates, batch, trainer.task_types))
-    append_metrics(trainer, metrics)

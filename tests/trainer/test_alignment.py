@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from seed_trainer.learning.distillation import Scores
-from seed_trainer.watching import diagnostics, measures, theory, value_alignment
+from seed_trainer.learning.scores import GateRule, Scores
+from seed_trainer.watching import diagnostics, gate_watch, theory, value_alignment
 from seed_trainer.watching.gate_proxy import GateProxy
 
 PI = np.array([0.10, 0.35, 0.40, 0.15])
@@ -94,8 +94,9 @@ def test_auc_and_correlation_compare_within_groups_alone() -> None:
 
 
 def scores(gates: torch.Tensor, episodes: list[int]) -> Scores:
-    ones = torch.ones_like(gates)
-    return Scores(ones, ones, ones, ones, ones, torch.tensor(episodes))
+    ones, flat = torch.ones_like(gates), torch.zeros_like(gates)
+    teacher = torch.logit(gates)  # with beta 1 and a student at 0 the gates are as given
+    return Scores(flat, ones, flat, None, teacher, ones, torch.tensor(episodes), GateRule("gap", 1.0))
 
 
 def test_proxy_sums_the_gates_of_an_episode_over_shuffled_mini_batches() -> None:
@@ -109,7 +110,7 @@ def test_proxy_sums_the_gates_of_an_episode_over_shuffled_mini_batches() -> None
     ):
         values = torch.tensor(gates)
         batch = {"success": torch.tensor([won[e] for e in episodes]), "action_tokens": torch.tensor([[0.0, 1.0]])}
-        proxy.add(scores(values, episodes), values, batch, round_index=0)
+        proxy.add(scores(values, episodes), batch, round_index=0)
     found = proxy.flush()
     assert found["align/auc"] == 0.5, "0.65 against 0.7 is wrong, 0.2 against 0.15 right"
     assert found["align/auc_think"] == 0.75 and found["align/auc_action"] == 0.25
@@ -121,7 +122,7 @@ def test_entropy_check_of_the_toy() -> None:
     pi, w = torch.tensor(PI), torch.tensor(W)
     assert float(theory.covariance(pi, pi.log(), w)) == pytest.approx(0.0483, abs=5e-5)
     tokens = torch.tensor(np.repeat(np.arange(4), np.rint(PI * 1000).astype(int)))
-    assert measures._covariance(pi.log()[tokens], w[tokens]) == pytest.approx(0.0483, abs=5e-5)
+    assert gate_watch._covariance(pi.log()[tokens], w[tokens]) == pytest.approx(0.0483, abs=5e-5)
 
 
 def test_registry_explains_placeholders() -> None:

@@ -48,7 +48,7 @@ def test_gradient_over_all_mini_batches_matches_plain_logits(make_trainer: Train
     chunks = trainer.args.steps_per_generation
     shuffled: dict[str, Any] = shuffle_sequence_dict(dict(batch))
     parts: list[dict[str, Any]] = split_tensor_dict(shuffled, chunks)
-    ours = sum(gradient(trainer._skill_loss(part)) for part in parts) / chunks
+    ours = sum(gradient(trainer.teaching.skill_loss(part)) for part in parts) / chunks
     inputs = answer_inputs(batch, rows)
     keep = inputs.pop("logits_to_keep")
     logits = trainer.model(**inputs).logits[:, -keep - 1 : -1]
@@ -72,7 +72,7 @@ def test_without_a_usable_answer_nothing_is_pushed(make_trainer: TrainerFactory)
     trainer.current_gradient_accumulation_steps = 1
     trainer.model.train()
     batch = trainer._generate_and_score_completions([{"task_id": word} for word in WORDS for _ in range(4)])
-    assert not batch["skill_advantages"].any() and float(trainer._skill_loss(batch).detach()) == 0.0
+    assert not batch["skill_advantages"].any() and float(trainer.teaching.skill_loss(batch).detach()) == 0.0
 
 
 def test_it_is_off_by_default_and_needs_sampled_own_skills() -> None:

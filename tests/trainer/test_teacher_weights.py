@@ -13,7 +13,8 @@ from trl.trainer.utils import split_tensor_dict
 from word_world import WORDS
 
 from seed_trainer.learning.losses import jsd_BT
-from seed_trainer.learning.teacher import completion_logits, loss_mask, student_inputs, teacher_inputs
+from seed_trainer.learning.scores import loss_mask
+from seed_trainer.learning.teacher import completion_logits, student_inputs, teacher_inputs
 from seed_trainer.settings.options import SEEDOptions
 from seed_trainer.trainer import SEEDTrainer
 
@@ -52,11 +53,11 @@ def test_initial_teacher_scores_as_the_model_did_before_training(make_trainer: T
     untrained = AutoModelForCausalLM.from_pretrained(model_path)
     assert not torch.equal(trained, parameters(untrained))
     mask = loss_mask(micro).bool()
-    taught = trainer._teach(trainer.model, micro)
+    taught = trainer.scorer.teacher(trainer.model, micro)
     with torch.no_grad():
         logits = completion_logits(untrained, teacher_inputs(micro, None), 1.0)
     expected = logits.log_softmax(-1).gather(-1, micro["completion_ids"][..., None])[..., 0]
-    current = trainer._score_chunks(trainer.model, teacher_inputs(micro, None), 1)
+    current = trainer.scorer.logps(trainer.model, teacher_inputs(micro, None))
     torch.testing.assert_close(taught[mask], expected[mask], atol=1e-6, rtol=0)
     assert (taught - current)[mask].abs().max() > 1e-3
     assert torch.equal(parameters(trainer.model), trained)
@@ -104,10 +105,10 @@ def test_what_the_teacher_is_in_every_mini_batch_of_a_round(
         start = at_start[trainer.round_index]
         moved.append(not torch.equal(now, start))
         torch.nn.utils.vector_to_parameters(start if policy == "snapshot" else now, trainer.model.parameters())
-        expected = trainer._score_chunks(trainer.model, teacher_inputs(inputs, None), 1)
+        expected = trainer.scorer.logps(trainer.model, teacher_inputs(inputs, None))
         torch.nn.utils.vector_to_parameters(now, trainer.model.parameters())
         mask = loss_mask(inputs).bool()
-        torch.testing.assert_close(trainer._teach(model, inputs)[mask], expected[mask], atol=1e-5, rtol=0)
+        torch.testing.assert_close(trainer.scorer.teacher(model, inputs)[mask], expected[mask], atol=1e-5, rtol=0)
         return result
 
     trainer._score, trainer._compute_loss = begin, check  # type: ignore[method-assign]
@@ -142,8 +143,8 @@ def test_adapters_share_their_base_with_the_teacher(make_trainer: TrainerFactory
     trained = parameters(trainer.model)
     micro = micro_batch(trainer)
     mask = loss_mask(micro).bool()
-    live = trainer._score_chunks(trainer.model, teacher_inputs(micro, None), 1)
-    assert (trainer._teach(trainer.model, micro) - live)[mask].abs().max() > 1e-6
+    live = trainer.scorer.logps(trainer.model, teacher_inputs(micro, None))
+    assert (trainer.scorer.teacher(trainer.model, micro) - live)[mask].abs().max() > 1e-6
     assert torch.equal(parameters(trainer.model), trained)
 
 
@@ -171,7 +172,7 @@ def test_divergence_to_the_initial_teacher_reaches_the_student_alone(
         teacher = completion_logits(untrained, teacher_inputs(micro, None), 1.0)
     trainer.model.zero_grad()
     term = jsd_BT(completion_logits(trainer.model, student_inputs(micro), 1.0), teacher)
-    trainer._aggregate(term, loss_mask(micro) * micro["opd_mask"][:, None], micro).backward()
+    trainer.teaching.aggregate(term, loss_mask(micro) * micro["opd_mask"][:, None], micro).backward()
     expected = torch.cat([p.grad.flatten() for p in trainer.model.parameters() if p.grad is not None])
     assert expected.abs().max() > 1e-4
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-4)

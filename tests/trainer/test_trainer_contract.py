@@ -13,7 +13,6 @@ from trl import GRPOTrainer
 from trl.trainer.utils import shuffle_sequence_dict, split_tensor_dict
 from word_world import GROWING, WINDOW, WORDS
 
-from seed_trainer.learning.rounds import Block
 from seed_trainer.skills.parsing import HindsightSkill
 from seed_trainer.trainer import SEEDTrainer
 
@@ -120,8 +119,8 @@ def test_live_equals_snapshot_on_the_first_mini_batch(make_trainer: TrainerFacto
     trainer.current_gradient_accumulation_steps = 1
     micro = buffered(trainer)[0]
     assert ("teacher_logps" in micro) == (policy == "snapshot")
-    live = trainer._teach(trainer.model, {k: v for k, v in micro.items() if k != "teacher_logps"})
-    stored = trainer._teach(trainer.model, micro)
+    live = trainer.scorer.teacher(trainer.model, {k: v for k, v in micro.items() if k != "teacher_logps"})
+    stored = trainer.scorer.teacher(trainer.model, micro)
     mask = (micro["completion_mask"] * micro["tool_mask"]).bool()
     torch.testing.assert_close(stored[mask], live[mask], atol=2e-6, rtol=0)
 
@@ -164,10 +163,10 @@ def test_teacher_prompt_minus_skill_is_student_prompt_after_shuffle_and_split(
 ) -> None:
     trainer = make_trainer(profile, opd_coef=0.5)
 
-    def numbered(block: Block) -> list[HindsightSkill]:
-        return [HindsightSkill(f"{WORDS[i // 4]} {WORDS[i % 4]}") for i in range(len(block.episodes))]
+    def numbered(episodes: Any, *rest: Any) -> list[HindsightSkill]:
+        return [HindsightSkill(f"{WORDS[i // 4]} {WORDS[i % 4]}") for i in range(len(episodes))]
 
-    trainer._write_skills = numbered  # type: ignore[method-assign]
+    trainer.analyst.teaching_skills = numbered  # type: ignore[method-assign]
     torch.manual_seed(11)
     shuffled: dict[str, Any] = shuffle_sequence_dict(block(trainer))
     micros: list[dict[str, Any]] = split_tensor_dict(shuffled, trainer.args.steps_per_generation)
@@ -254,11 +253,11 @@ def test_one_step_raises_the_log_probability_of_better_episodes(make_trainer: Tr
         "logits_to_keep": batch["completion_ids"].size(1),
     }
     mask = batch["completion_mask"] * batch["tool_mask"]
-    before = (trainer._score_chunks(trainer.model, arguments, 1) * mask).sum(1)
+    before = (trainer.scorer.logps(trainer.model, arguments) * mask).sum(1)
     optimizer = torch.optim.SGD(trainer.model.parameters(), lr=0.05)
     trainer._compute_loss(trainer.model, batch).backward()
     optimizer.step()
-    change = (trainer._score_chunks(trainer.model, arguments, 1) * mask).sum(1) - before
+    change = (trainer.scorer.logps(trainer.model, arguments) * mask).sum(1) - before
     # A small step along the gradient raises sum A log pi by its squared norm, whatever was sampled.
     assert (batch["advantages"] * change).sum() > 0 and change.abs().max() > 1e-4
 

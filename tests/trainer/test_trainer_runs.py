@@ -77,7 +77,7 @@ def test_stale_analyzer_survives_a_resume(make_trainer: TrainerFactory, tmp_path
     make_trainer(output_dir=str(tmp_path / "parts"), **{**options, "max_steps": 4}).train()
     second = make_trainer(output_dir=str(tmp_path / "parts"), **options)
     second.train(resume_from_checkpoint=str(tmp_path / "parts" / "checkpoint-4"))
-    assert sorted(second.weights.rounds) == [1, 2, 3], "as many rounds back as the age asks for"
+    assert sorted(second.analyst.weights.rounds) == [1, 2, 3], "as many rounds back as the age asks for"
     torch.testing.assert_close(parameters(second), parameters(whole), atol=0, rtol=0)
 
 
@@ -328,16 +328,15 @@ def test_a_block_is_played_at_once_unless_limited(
 
 
 def test_opid_step_skills_move_only_the_tokens_of_their_step(make_trainer: TrainerFactory) -> None:
-    from seed_trainer.learning.rounds import Block
     from seed_trainer.skills.parsing import HindsightSkill
 
     options: dict[str, Any] = {"rollout_layout": "turn", "adv_shaping": "opid", "opd_coef": 0.0}
     trainer = make_trainer(adv_shaping_coef=0.0, adv_step_skill_coef=1.0, **options)
 
-    def critical_first_step(block: Block) -> list[HindsightSkill]:
-        return [HindsightSkill("gold", step_skills={0: "gold gold"}) for _ in block.episodes]
+    def critical_first_step(episodes: Any, *rest: Any) -> list[HindsightSkill]:
+        return [HindsightSkill("gold", step_skills={0: "gold gold"}) for _ in episodes]
 
-    trainer._write_skills = critical_first_step  # type: ignore[method-assign]
+    trainer.analyst.teaching_skills = critical_first_step  # type: ignore[method-assign]
     trainer.model.train()
     batch = trainer._generate_and_score_completions([{"task_id": word} for word in WORDS for _ in range(4)])
     spread = batch["advantages"].max(1).values - batch["advantages"].min(1).values
