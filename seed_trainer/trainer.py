@@ -40,6 +40,7 @@ from seed_trainer.acting.rollout import as_growing
 from seed_trainer.keeping.identity import run_facts, run_identity
 from seed_trainer.keeping.kept import KeptTrainer
 from seed_trainer.keeping.order import TaskOrder
+from seed_trainer.learning.analyst import Analyst
 from seed_trainer.learning.batches import build_rows, filler_target, with_fillers
 from seed_trainer.learning.rounds import Block, episode_advantages_N, row_advantages_B
 from seed_trainer.learning.scorer import Batch, Scorer
@@ -49,7 +50,6 @@ from seed_trainer.learning.teaching import Teaching
 from seed_trainer.settings import schedules
 from seed_trainer.settings.config import SEEDConfig
 from seed_trainer.settings.schedules import Moment
-from seed_trainer.skills.analyst import Analyst
 from seed_trainer.watching import measures
 from seed_trainer.watching.callbacks import RunFiles, SuccessProgress
 from seed_trainer.watching.clock import Clock

@@ -81,5 +81,5 @@ def main(argv: Sequence[str]) -> int:
     trainer.train(resume_from_checkpoint=start)
     trainer.export()
     print(f"model in {args.output_dir}")
-    trainer.end()
+    trainer.end()  # type: ignore[no-untyped-call]
     return 0

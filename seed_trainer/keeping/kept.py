@@ -138,7 +138,7 @@ class KeptTrainer(Trainer):
         if waiting is not None:
             self._tr_loss += waiting["loss"]
             self._globalstep_last_logged = waiting["last_logged"]
-        super()._run_epoch(*args, **kwargs)
+        super()._run_epoch(*args, **kwargs)  # type: ignore[no-untyped-call]
 
     # ------------------------------------------------------------------------------------------------------ every step
 
@@ -154,7 +154,7 @@ class KeptTrainer(Trainer):
         return loss
 
     def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
-        norm = super()._get_grad_norm(model, grad_norm)
+        norm = super()._get_grad_norm(model, grad_norm)  # type: ignore[no-untyped-call]
         scaled = self.accelerator.scaler is not None  # Its scale is still being looked for; it leaves such steps out.
         if norm is not None and not scaled and not bool(torch.isfinite(torch.as_tensor(norm)).all()):
             raise FloatingPointError(self._diverged("gradient", float(norm)))
@@ -246,7 +246,8 @@ class KeptTrainer(Trainer):
 
     def _finalize_training(self, *args: Any, **kwargs: Any) -> TrainOutput:
         self._let_old_ones_go()
-        return super()._finalize_training(*args, **kwargs)
+        output: TrainOutput = super()._finalize_training(*args, **kwargs)  # type: ignore[no-untyped-call]
+        return output
 
     # ------------------------------------------------------------------------------------- what transformers forgets
 

@@ -34,7 +34,7 @@ class TaskOrder(RepeatSampler):
             self.generator.manual_seed(self.seed or 0)
             for _ in range(self.epoch):  # Those of earlier epochs: what an uninterrupted run has drawn by now.
                 torch.randperm(self.num_samples, generator=self.generator)
-        yield from super().__iter__()
+        yield from super().__iter__()  # type: ignore[no-untyped-call]
 
 
 def set_epoch(dataloader: Any, epoch: int) -> None:

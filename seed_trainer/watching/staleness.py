@@ -12,13 +12,13 @@ from collections.abc import Sequence
 
 import torch
 
+from seed_trainer.learning.analyst import Analyst
 from seed_trainer.learning.rounds import Block
 from seed_trainer.learning.scorer import Batch, Scorer
 from seed_trainer.learning.scores import GateRule, Scores, distilled_mask
 from seed_trainer.learning.teaching import Teaching
 from seed_trainer.settings.config import SEEDConfig
 from seed_trainer.settings.schedules import Moment
-from seed_trainer.skills.analyst import Analyst
 from seed_trainer.skills.parsing import HindsightSkill
 from seed_trainer.watching import theory
 from seed_trainer.watching.gradients import distillation_cosine

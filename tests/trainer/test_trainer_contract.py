@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from trl import GRPOTrainer
 from trl.trainer.utils import shuffle_sequence_dict, split_tensor_dict
 from word_world import GROWING, WINDOW, WORDS
 
+from seed_trainer.settings.schedules import Moment
 from seed_trainer.skills.parsing import HindsightSkill
 from seed_trainer.trainer import SEEDTrainer
 
@@ -163,7 +164,7 @@ def test_teacher_prompt_minus_skill_is_student_prompt_after_shuffle_and_split(
 ) -> None:
     trainer = make_trainer(profile, opd_coef=0.5)
 
-    def numbered(episodes: Any, *rest: Any) -> list[HindsightSkill]:
+    def numbered(episodes: Sequence[Any], group_size: int, moment: Moment) -> list[HindsightSkill]:
         return [HindsightSkill(f"{WORDS[i // 4]} {WORDS[i % 4]}") for i in range(len(episodes))]
 
     trainer.analyst.teaching_skills = numbered  # type: ignore[method-assign]

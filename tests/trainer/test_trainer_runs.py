@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -328,12 +328,13 @@ def test_a_block_is_played_at_once_unless_limited(
 
 
 def test_opid_step_skills_move_only_the_tokens_of_their_step(make_trainer: TrainerFactory) -> None:
+    from seed_trainer.settings.schedules import Moment
     from seed_trainer.skills.parsing import HindsightSkill
 
     options: dict[str, Any] = {"rollout_layout": "turn", "adv_shaping": "opid", "opd_coef": 0.0}
     trainer = make_trainer(adv_shaping_coef=0.0, adv_step_skill_coef=1.0, **options)
 
-    def critical_first_step(episodes: Any, *rest: Any) -> list[HindsightSkill]:
+    def critical_first_step(episodes: Sequence[Any], group_size: int, moment: Moment) -> list[HindsightSkill]:
         return [HindsightSkill("gold", step_skills={0: "gold gold"}) for _ in episodes]
 
     trainer.analyst.teaching_skills = critical_first_step  # type: ignore[method-assign]
