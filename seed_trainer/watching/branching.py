@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -19,11 +19,15 @@ from torch import Tensor
 
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import Trajectory
+from seed_trainer.acting.actor import Actor
 from seed_trainer.acting.encoding import TokenIds
 from seed_trainer.acting.generation import Decoding, Sampled, Sampler
 from seed_trainer.acting.rollout import TurnTokens, tokens_of
+from seed_trainer.learning.analyst import Analyst
 from seed_trainer.learning.batches import build_rows
-from seed_trainer.trainer import SEEDTrainer
+from seed_trainer.learning.scorer import Scorer
+from seed_trainer.learning.scores import GateRule
+from seed_trainer.learning.teaching import Teaching
 from seed_trainer.watching.value_alignment import (
     Alignment,
     Array,
@@ -36,6 +40,20 @@ from seed_trainer.watching.value_alignment import (
 MAX_CANDIDATES = 6
 COVERED = 0.98
 """Share of probability after which no further candidate token is forced."""
+
+
+class Measured(Protocol):
+    """What is measured: a policy in the hands of those who play, write, score and teach it, such as a trainer."""
+
+    actor: Actor
+    analyst: Analyst
+    scorer: Scorer
+    teaching: Teaching
+
+    @property
+    def gate_rule(self) -> GateRule:
+        """The gate."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -118,7 +136,7 @@ class State:
 
 
 def measure_alignment(
-    trainer: SEEDTrainer, tasks: Sequence[TaskSpec], responses: int, continuations: int, seed: int
+    trainer: Measured, tasks: Sequence[TaskSpec], responses: int, continuations: int, seed: int
 ) -> Alignment:
     """Estimate value alignment of the trainer's current policy and analyzer over sampled responses.
 
@@ -157,9 +175,7 @@ def measure_alignment(
     return estimate(*found, mean_gates_S, rng, faults=int(np.isnan(outcomes).sum()))
 
 
-def measure_token_alignment(
-    trainer: SEEDTrainer, tasks: Sequence[TaskSpec], continuations: int, seed: int
-) -> Alignment:
+def measure_token_alignment(trainer: Measured, tasks: Sequence[TaskSpec], continuations: int, seed: int) -> Alignment:
     """Estimate value alignment over the likeliest tokens of one decision per state.
 
     The decision is the most uncertain token of the branched reply. The 2 to 6 likeliest tokens there are forced in
@@ -203,7 +219,7 @@ def _outcomes(episodes: Sequence[Trajectory]) -> Array:
     return np.array([float(episode.success) if episode.stop_reason.scored else np.nan for episode in episodes])
 
 
-def _states(trainer: SEEDTrainer, tasks: Sequence[TaskSpec], rng: np.random.Generator) -> list[State]:
+def _states(trainer: Measured, tasks: Sequence[TaskSpec], rng: np.random.Generator) -> list[State]:
     """Play one episode per task and draw one of its turns."""
     trainer.actor.generator.manual_seed(int(rng.integers(2**62)))
     played = _play(trainer, tasks, [Script() for _ in tasks])
@@ -214,11 +230,11 @@ def _states(trainer: SEEDTrainer, tasks: Sequence[TaskSpec], rng: np.random.Gene
 
 
 @torch.no_grad()
-def _decision(trainer: SEEDTrainer, tokens: TurnTokens) -> tuple[int, TokenIds, np.ndarray[Any, np.dtype[np.float64]]]:
+def _decision(trainer: Measured, tokens: TurnTokens) -> tuple[int, TokenIds, np.ndarray[Any, np.dtype[np.float64]]]:
     """Return place, candidate tokens and renormalised probabilities of the most uncertain token of a reply."""
-    ids = torch.tensor([tokens.prompt_ids + tokens.reply_ids], device=trainer.accelerator.device)
+    ids = torch.tensor([tokens.prompt_ids + tokens.reply_ids], device=trainer.teaching.accelerator.device)
     logits: Tensor = trainer.scorer.unwrapped(input_ids=ids).logits[0, len(tokens.prompt_ids) - 1 : -1]
-    logps_TV = torch.log_softmax(logits.float() / (trainer.args.temperature or 1.0), dim=-1)
+    logps_TV = torch.log_softmax(logits.float() / (trainer.actor.args.temperature or 1.0), dim=-1)
     at = int((-(logps_TV.exp() * logps_TV).sum(-1)).argmax())
     probabilities, candidates = logps_TV[at].exp().sort(descending=True)
     covered = int((probabilities.cumsum(0) < COVERED).sum()) + 1
@@ -227,20 +243,20 @@ def _decision(trainer: SEEDTrainer, tokens: TurnTokens) -> tuple[int, TokenIds, 
     return at, candidates[:count].tolist(), weights / weights.sum()
 
 
-def _play(trainer: SEEDTrainer, tasks: Sequence[TaskSpec], scripts: Sequence[Script]) -> list[Trajectory]:
-    actor, args = trainer.actor, trainer.args
+def _play(trainer: Measured, tasks: Sequence[TaskSpec], scripts: Sequence[Script]) -> list[Trajectory]:
+    actor, args = trainer.actor, trainer.actor.args
     episodes: list[Trajectory] = []
     size = args.concurrent_episodes
     decoding = Decoding(args.max_turn_length, args.temperature)
     for start in range(0, len(tasks), size):
-        sampler = ForcedSampler(actor.sampler, scripts[start : start + size], trainer.eos_token_ids)
+        sampler = ForcedSampler(actor.sampler, scripts[start : start + size], actor.encoder.eos_token_ids)
         episodes += actor.play(tasks[start : start + size], decoding, sampler=sampler)
     actor.sampler.forget()
     return episodes
 
 
 def branch_gates(
-    trainer: SEEDTrainer,
+    trainer: Measured,
     episodes: Sequence[Trajectory],
     turns: Sequence[int],
     choose: Callable[[int, list[int]], list[int]],
@@ -259,7 +275,7 @@ def branch_gates(
         batch: Rows scored at once.
     """
     skills = trainer.analyst.write(episodes)
-    rows = [row for row in build_rows(episodes, trainer.args.rollout_layout) if turns[row.episode] in row.turn_of]
+    rows = [row for row in build_rows(episodes, trainer.actor.args.rollout_layout) if turns[row.episode] in row.turn_of]
     too_long = trainer.teaching.splice(rows, skills)
     teaches = [skill.valid and index not in too_long for index, skill in enumerate(skills)]
     gates = [0.0] * len(episodes)
