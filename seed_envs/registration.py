@@ -21,7 +21,7 @@ class EnvRow:
     Attributes:
         id: Gymnasium id.
         entry_point: ``module:class``, imported when the environment is made.
-        max_episode_steps: Default step limit.
+        max_episode_steps: Default step limit; None where the environment has a turn limit of its own.
         kwargs: Default constructor arguments.
         profiles: ``module:attribute`` of the profile table.
         annotator: ``module:attribute`` of the rule-based hindsight-skill writer.
@@ -30,14 +30,14 @@ class EnvRow:
 
     id: str
     entry_point: str
-    max_episode_steps: int
+    max_episode_steps: int | None
     profiles: str
     annotator: str
     kwargs: dict[str, Any] = field(default_factory=dict)
     needs_browser: bool = False
 
 
-def _row(id: str, entry_point: str, limit: int, profiles: str = "PROFILES", **extra: Any) -> EnvRow:
+def _row(id: str, entry_point: str, limit: int | None, profiles: str = "PROFILES", **extra: Any) -> EnvRow:
     package = entry_point.rpartition(".")[0]
     return EnvRow(id, entry_point, limit, f"{package}.prompts:{profiles}", f"{package}.annotator:annotate", **extra)
 
@@ -47,7 +47,7 @@ ENVIRONMENTS: tuple[EnvRow, ...] = (
     _row("seed/WebShop-v0", "seed_envs.webshop.env:WebShopEnv", 15),
     _row("seed/WebShop-Fixed-v0", "seed_envs.webshop.env:WebShopEnv", 15, kwargs={"mode": "fixed"}),
     _row("seed/WebShopBrowser-v0", "seed_envs.webshop.browser:WebShopBrowserEnv", 15, needs_browser=True),
-    _row("seed/SearchQA-v0", "seed_envs.search_qa.env:SearchQAEnv", 10),
+    _row("seed/SearchQA-v0", "seed_envs.search_qa.env:SearchQAEnv", None),
     _row("seed/Sokoban-v0", "seed_envs.vision.sokoban.env:SokobanEnv", 15),
     _row("seed/EZPoints-v0", "seed_envs.vision.ezpoints.env:EZPointsEnv", 8),
     _row("seed/Points24-v0", "seed_envs.vision.ezpoints.points24:Points24Env", 20, profiles="POINTS24_PROFILES"),

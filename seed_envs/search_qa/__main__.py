@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from seed_envs.command_line import Parser, run
+from seed_envs.redaction import redact
 from seed_envs.search_qa.collection import open_collection
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.knowledge.styles import SPLITS
 from seed_envs.search_qa.knowledge.world import SIZES
-from seed_envs.search_qa.retrievers.base import Retriever
-from seed_envs.search_qa.retrievers.factory import open_retriever
+from seed_envs.search_qa.retrievers.base import Retriever, collection_sha256, open_now
+from seed_envs.search_qa.retrievers.factory import holds_passages, open_retriever
 
 
 def _manifests(args: argparse.Namespace) -> int:
@@ -30,9 +31,10 @@ def _manifests(args: argparse.Namespace) -> int:
     return 0
 
 
-def _open(args: argparse.Namespace) -> tuple[Corpus, Retriever]:
-    """Passages and retriever from the common arguments."""
-    corpus = open_collection(args.collection, args.seed).open()
+def _open(args: argparse.Namespace) -> tuple[Corpus | None, Retriever]:
+    """Passages and retriever from the common arguments; engines that hold passages need no collection."""
+    named = args.collection if args.collection or holds_passages(args.retriever) else "default"
+    corpus = open_collection(named, args.seed).open() if named else None
     options: dict[str, Any] = {"progress": True} if getattr(args, "progress", False) else {}
     for pair in args.option:
         key, equals, value = pair.partition("=")
@@ -53,6 +55,8 @@ def _value(text: str) -> Any:
 def _serve(args: argparse.Namespace) -> int:
     from seed_envs.search_qa.retrievers.cache import CachedRetriever
     from seed_envs.search_qa.server import RetrievalServer, ServerOptions, serve
+    from seed_envs.search_qa.server_api import Limits
+    from seed_envs.search_qa.server_http import PATIENCE, Patience
 
     options = ServerOptions(
         host=args.host,
@@ -60,27 +64,40 @@ def _serve(args: argparse.Namespace) -> int:
         token=os.environ.get("SEED_SEARCHQA_TOKEN", ""),
         default_topk=args.topk,
         fastapi_errors=args.fastapi_errors,
+        seconds=args.seconds,
+        max_waiting=args.max_waiting,
+        max_connections=args.max_connections,
+        limits=Limits(args.max_body_mib << 20, args.max_queries, args.max_query_characters),
+        patience=Patience(args.idle_seconds, min(args.idle_seconds, PATIENCE.started)),
     )
     corpus, retriever = _open(args)
     if args.cache_mib:
         retriever = CachedRetriever(retriever, args.cache_mib << 20)
-    server = RetrievalServer(retriever, options, len(corpus), args.retriever)
-    serve(server, lambda address: print(f"serving {len(corpus):,} passages at {address}", flush=True))
+    server = RetrievalServer(retriever, options, len(corpus) if corpus is not None else 0, args.retriever)
+    what = f"{len(corpus):,} passages" if corpus is not None else redact(args.retriever)
+    serve(server, lambda address: print(f"serving {what} at {address}", flush=True))
     return 0
 
 
 def _index(args: argparse.Namespace) -> int:
     local = args.retriever.partition(":")[0] in ("bm25", "flat")
     shown, args.progress = args.progress, args.progress and local
+    args.collection = args.collection or "default"
     corpus, retriever = _open(args)
-    ingest = getattr(retriever, "ingest", None)
+    assert corpus is not None
+    ingest, discard = getattr(retriever, "ingest", None), getattr(retriever, "discard", None)
     if ingest is not None:
-        print(f"{ingest(corpus, progress=shown):,} passages are in {args.retriever}")
+        count = ingest(corpus, progress=shown, replace=args.replace)
+        print(f"{count:,} passages are in {redact(args.retriever)}")
     else:
+        if args.replace and discard is not None:
+            discard()
+        open_now(retriever)
         retriever.search(["ready"], 1)
-        where = getattr(retriever, "index_dir", None) or getattr(retriever, "vectors_dir", args.retriever)
+        where = getattr(retriever, "index_dir", None) or getattr(retriever, "vectors_dir", redact(args.retriever))
         print(f"{len(corpus):,} passages are indexed in {where}")
     print(f"fingerprint {retriever.fingerprint}")
+    print(f"collection {collection_sha256(retriever)}")
     return 0
 
 
@@ -104,7 +121,7 @@ def _coverage(args: argparse.Namespace) -> int:
 
 
 def _add_engine(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--collection", default="default", help=f"one of {list(SIZES)} or a .jsonl[.gz] file")
+    parser.add_argument("--collection", help=f"one of {list(SIZES)} or a .jsonl[.gz] file")
     parser.add_argument("--seed", type=int, default=0, help="seed of a generated collection")
     parser.add_argument("--retriever", default="bm25", help="name or URL of the engine")
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="option of the engine")
@@ -125,10 +142,20 @@ def _parser() -> Parser:
     server.add_argument("--port", type=int, default=8000)
     server.add_argument("--cache-mib", type=int, default=64, help="query cache; 0 switches it off")
     server.add_argument("--fastapi-errors", action="store_true", help="422 answers in FastAPI's shape")
+    server.add_argument("--seconds", type=float, default=10.0, help="longest time for each 64 queries of a request")
+    server.add_argument("--max-body-mib", type=int, default=64, help="longest body of a request")
+    server.add_argument(
+        "--max-queries", type=int, help="most queries of a request; as many as the body holds if not given"
+    )
+    server.add_argument("--max-query-characters", type=int, default=1 << 16, help="where longer queries are cut")
+    server.add_argument("--max-waiting", type=int, default=8192, help="most queries in the queue")
+    server.add_argument("--max-connections", type=int, default=1024, help="most connections")
+    server.add_argument("--idle-seconds", type=float, default=60.0, help="how long an idle connection is kept")
     server.set_defaults(run=_serve)
     index = commands.add_parser("index", help="build an index, or load the passages into a service; resumable")
     _add_engine(index)
     index.add_argument("--progress", action="store_true", help="show a progress bar")
+    index.add_argument("--replace", action="store_true", help="empty the index first, whatever it holds")
     index.set_defaults(run=_index)
     importer = commands.add_parser("import", help="read published questions and passages in any known form")
     importer.add_argument("files", nargs="+", metavar="FILE", help="files, or folders of files")

@@ -1,7 +1,8 @@
 """Gathers the queries of concurrent requests into few calls of a retriever.
 
 A batch starts as soon as the engine is free and takes what is waiting, up to a size: nobody waits for company, and
-under load batches grow by themselves. The queue is bounded.
+under load batches grow by themselves. A large request queues one batch after the other, so that small ones get their
+turn in between. The queue is bounded.
 """
 
 from __future__ import annotations
@@ -64,18 +65,22 @@ class Batcher:
         if self._pool is not None:
             self._pool.shutdown(wait=False)
 
-    def submit(self, queries: list[str], k: int, deadline: float) -> asyncio.Future[list[list[Hit]]]:
-        """Queues queries.
+    async def search(self, queries: list[str], k: int, deadline: float) -> list[list[Hit]]:
+        """Searches, batch by batch.
 
         Raises:
-            QueueFull: Too many are waiting.
+            QueueFull: Too many queries are waiting; one request of any size is taken when none is.
+            RetrievalFailure: What the engine raises.
         """
-        future: asyncio.Future[list[list[Hit]]] = asyncio.get_running_loop().create_future()
-        if not queries:
-            future.set_result([])
-            return future
-        if self.waiting + len(queries) > self._max_waiting:
+        if self.waiting and self.waiting + len(queries) > self._max_waiting:
             raise QueueFull(f"{self.waiting} queries are waiting")
+        results: list[list[Hit]] = []
+        for start in range(0, len(queries), MAX_BATCH):
+            results += await self._submit(queries[start : start + MAX_BATCH], k, deadline)
+        return results
+
+    def _submit(self, queries: list[str], k: int, deadline: float) -> asyncio.Future[list[list[Hit]]]:
+        future: asyncio.Future[list[list[Hit]]] = asyncio.get_running_loop().create_future()
         self.waiting += len(queries)
         self._jobs.append(_Job(queries, k, deadline, future))
         self._wake.set()
@@ -127,16 +132,9 @@ class Batcher:
             start += len(job.queries)
 
     async def _search(self, queries: list[str], k: int, deadline: float) -> list[list[Hit]]:
-        """One call of the engine, or several with a pause in between when it runs in the event loop."""
-        if self._pool is not None:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._pool, self._call, queries, k, deadline)
-        results: list[list[Hit]] = []
-        for start in range(0, len(queries), MAX_BATCH):
-            results += self._call(queries[start : start + MAX_BATCH], k, deadline)
-            if start + MAX_BATCH < len(queries):
-                await asyncio.sleep(0)
-        return results
+        if self._pool is None:
+            return self._call(queries, k, deadline)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._call, queries, k, deadline)
 
     def _call(self, queries: Sequence[str], k: int, deadline: float) -> list[list[Hit]]:
         found = self._retriever.search(queries, k, deadline)

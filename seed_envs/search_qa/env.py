@@ -19,10 +19,10 @@ from seed_envs.search_qa.collection import open_collection
 from seed_envs.search_qa.episode import Episode
 from seed_envs.search_qa.oracle import next_step
 from seed_envs.search_qa.prompts import SEARCH_R1_PROMPT
-from seed_envs.search_qa.protocol import MAX_ANSWER_LENGTH, MAX_QUERY_LENGTH, ParsedReply, ask, defang, find_dialect
-from seed_envs.search_qa.retrievers.base import Hit, Retriever, check_k, open_now
+from seed_envs.search_qa.protocol import CUT_MARK, MAX_QUERY_LENGTH, ParsedReply, ask, defang, find_dialect
+from seed_envs.search_qa.retrievers.base import Hit, Retriever, check_k, collection_sha256, open_now
 from seed_envs.search_qa.retrievers.deadlines import check_seconds, deadline_in
-from seed_envs.search_qa.retrievers.factory import shared_retriever
+from seed_envs.search_qa.retrievers.factory import holds_passages, shared_retriever
 from seed_envs.search_qa.scoring import (
     Turn,
     check_reward,
@@ -56,7 +56,7 @@ class SearchQAEnv(SeedEnv[str]):
     ## Action space
     ``UnicodeText``: the whole reply. Search-R1 cuts it after the first closing search tag (else answer tag), then the
     first search or answer block counts; a tag inside ``<think>`` counts too. A reply without a block is invalid: it
-    uses up a turn and nothing else. Queries are cut at 4,096 characters, answers at 2,048.
+    uses up a turn and nothing else. Queries are cut at 4,096 characters.
 
     ## Observation space
     ``UnicodeText``: after ``reset`` the question; after a search the passages inside ``<information>``; after an
@@ -77,7 +77,9 @@ class SearchQAEnv(SeedEnv[str]):
     invalid), ``query``, ``hits`` (ids and scores of the last search), ``n_searches``, ``n_duplicate_queries``,
     ``n_invalid``, ``n_valid_searches``, ``answer``, ``em``, ``sub_em``, ``f1``, ``em_lenient``, ``gold_found`` (per
     hop, cumulative), ``recall_at_k`` (share of hops found), ``answer_in_context`` (a gold string is in a passage),
-    ``truncated_passages``, ``defanged``, ``retrieval_error``, ``valid_sample``, ``fingerprint`` (of the retriever).
+    ``truncated_passages`` (left out by the budget), ``cut_passages`` (shown in part), ``defanged``,
+    ``retrieval_error``, ``valid_sample``, ``fingerprint`` (of the retriever), ``collection_sha256`` (content hash of
+    the passages that are searched, ``""`` where a server does not tell).
     Times and cache hits vary between runs, so they are attributes: ``last_search_seconds`` and the
     retriever's counters.
 
@@ -87,7 +89,8 @@ class SearchQAEnv(SeedEnv[str]):
 
     ## Arguments
     * ``split``: ``"train"``, ``"dev"``, ``"test"`` or ``"eval"`` (test where there is one, else dev).
-    * ``collection``: ``"tiny"``, ``"default"``, ``"large"`` or a path to passages.
+    * ``collection``: ``"tiny"``, ``"default"``, ``"large"`` or a path to passages. An engine that holds its passages
+      itself must hold these; with ``questions`` of your own and no collection named, what it holds is taken.
     * ``questions``: question file, list of files, or a question source; None for the generated questions.
     * ``retriever``: name or URL (``"bm25"``, ``"flat"``, ``"faiss:FILE"``, ``"lucene:DIR"``, ``"http://..."``,
       ``"opensearch://..."``, ``"qdrant://..."``, ``"postgresql://..."``, ``"redis://..."``, ``"hybrid:bm25+flat"``), or
@@ -97,13 +100,14 @@ class SearchQAEnv(SeedEnv[str]):
     * ``protocol``: ``"search-r1"`` or ``"verl-agent"``.
     * ``mode``: ``"corrected"``, or ``"legacy"`` for published behaviour with its faults.
     * ``reward``: ``"em"``, ``"sub_em"``, ``"f1"`` or ``"format"``.
-    * ``observation_budget``: most characters of an observation; whole passages are dropped from its end.
+    * ``observation_budget``: most characters of an observation; whole passages are dropped from its end, and of a
+      first passage that is longer still the beginning is shown, with ``[cut]`` behind it.
     * ``deadline``: seconds that a retrieval may take in all; ``on_error``: ``"truncate"``, ``"raise"`` or ``"empty"``.
     * ``cache_bytes``: size of the query cache shared in the process; 0 switches it off.
     * ``seed``: seed of the generated world.
 
     ## Registered versions
-    * ``seed/SearchQA-v0``: ``max_episode_steps=10``, a net above the protocol's own limit.
+    * ``seed/SearchQA-v0``: no ``max_episode_steps``; ``max_turns`` is the limit.
 
     ## Differences from the original
     In corrected mode: the executed answer is scored and passages are never scanned for answers; protocol tags inside
@@ -158,7 +162,10 @@ class SearchQAEnv(SeedEnv[str]):
         self._legacy = mode == "legacy"
         seed = whole_number("seed", seed)
         self._collection = open_collection(collection, seed)
-        size = str(collection) if self._collection.generated else "default"
+        # With questions of the user's own, an engine that holds its passages is taken as it is unless a collection is
+        # named; generated questions ask about a generated world, which it must hold then.
+        self._named_collection = collection != "default" or questions is None
+        size = self._collection.name if self._collection.generated else "default"
         self._source = open_questions(size, seed, questions)
         if not isinstance(retriever, (str, Retriever)):
             raise UnknownOption(f"retriever={retriever!r}: expected a name, a URL or a retriever object")
@@ -181,13 +188,24 @@ class SearchQAEnv(SeedEnv[str]):
         """The search engine; made at the first use, in the process that uses it."""
         if self._retriever is None:
             if isinstance(self._retriever_name, str):
-                corpus = self._collection.open()
+                unread = holds_passages(self._retriever_name) and not self._named_collection
+                corpus = None if unread else self._collection.open()
                 self._retriever = shared_retriever(
                     self._retriever_name, corpus, self._retriever_options, self._cache_bytes
                 )
             else:
                 self._retriever = self._retriever_name
         return self._retriever
+
+    @property
+    def collection_sha256(self) -> str:
+        """Content hash of the passages that are searched, "" where the engine does not tell; complete after a reset."""
+        return collection_sha256(self.retriever)
+
+    @property
+    def questions_sha256(self) -> str:
+        """Hash over the questions in their order: ids, texts and answers; "" for sources that have none."""
+        return str(getattr(self._source, "sha256", ""))
 
     def task_ids(self, split: str) -> Sequence[str]:
         """Published ids of a split, in evaluation order."""
@@ -259,12 +277,16 @@ class SearchQAEnv(SeedEnv[str]):
             episode.query = query
             return Outcome("", truncated=True, stop_reason="retrieval_error")
         shown, defanged = self._made_safe(hits)
-        observation, kept = self._fit(shown)
+        observation, fitting = self._fit(shown)
         self._record(parsed, observation)
-        episode.query, episode.hits = query, tuple(hits[:kept])
+        episode.query = query
+        # As the engine sent them, except a passage of which only the beginning is shown.
+        compared = zip(hits, shown, fitting, strict=False)
+        episode.hits = tuple(hit if one.text == safe.text else one for hit, safe, one in compared)
         episode.asked += (query,)
         episode.n_valid_searches += parsed.valid
-        episode.truncated_passages += len(hits) - kept
+        episode.truncated_passages += len(hits) - len(fitting)
+        episode.cut_passages += fitting[:1] != shown[:1] and bool(fitting)
         episode.defanged += defanged
         episode.show(episode.hits)
         return Outcome(observation, invalid_reason=parsed.reason)
@@ -277,18 +299,26 @@ class SearchQAEnv(SeedEnv[str]):
         safe = [hit._replace(title=defang(hit.title), text=defang(hit.text)) for hit in hits]
         return safe, sum(before != after for before, after in zip(hits, safe, strict=True))
 
-    def _fit(self, hits: list[Hit]) -> tuple[str, int]:
-        """The observation with as many whole passages as fit, and how many those are."""
-        kept = len(hits)
-        observation = self.dialect.information(hits)
-        while self.observation_budget is not None and kept and len(observation) > self.observation_budget:
-            kept -= 1
-            observation = self.dialect.information(hits[:kept])
+    def _fit(self, hits: list[Hit]) -> tuple[str, list[Hit]]:
+        """The observation within the budget: as many whole passages as fit, else the beginning of the first."""
+        kept = list(hits)
+        observation = self.dialect.information(kept)
+        if self.observation_budget is None:
+            return observation, kept
+        while len(kept) > 1 and len(observation) > self.observation_budget:
+            kept.pop()
+            observation = self.dialect.information(kept)
+        while kept and (surplus := len(observation) - self.observation_budget) > 0:
+            # Signs that are escaped take more room than they have letters, so one round may not be enough.
+            text = kept[0].text.removesuffix(CUT_MARK)
+            shorter = text[: max(0, len(text) - max(surplus, len(CUT_MARK)))]
+            kept = [kept[0]._replace(text=shorter + CUT_MARK)] if shorter else []
+            observation = self.dialect.information(kept)
         return observation, kept
 
     def _answer(self, parsed: ParsedReply) -> Outcome:
         self._record(parsed, "")
-        self._judge(parsed.content[:MAX_ANSWER_LENGTH])
+        self._judge(parsed.content)
         return Outcome("", self.episode.reward, True, invalid_reason=parsed.reason)
 
     def _refuse(self, parsed: ParsedReply) -> Outcome:
@@ -353,10 +383,12 @@ class SearchQAEnv(SeedEnv[str]):
             "recall_at_k": sum(found) / len(found) if found else 0.0,
             "answer_in_context": episode.answer_in_context,
             "truncated_passages": episode.truncated_passages,
+            "cut_passages": episode.cut_passages,
             "defanged": episode.defanged,
             "retrieval_error": episode.retrieval_error,
             "valid_sample": not episode.retrieval_error,
             "fingerprint": self._fingerprint or self._identify(),
+            "collection_sha256": self.collection_sha256,
         }
 
     def _identify(self) -> str:

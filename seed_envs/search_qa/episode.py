@@ -27,6 +27,7 @@ class Episode:
         n_invalid: Invalid replies.
         n_valid_searches: Replies that count as valid searches.
         truncated_passages: Passages that did not fit the observation budget.
+        cut_passages: Passages of which only the beginning did.
         defanged: Passages in which a protocol tag was broken.
         answer: The scored answer, None while there is none.
         scores: Its scores.
@@ -47,6 +48,7 @@ class Episode:
     n_invalid: int = 0
     n_valid_searches: int = 0
     truncated_passages: int = 0
+    cut_passages: int = 0
     defanged: int = 0
     answer: str | None = None
     scores: AnswerScores = NO_SCORES

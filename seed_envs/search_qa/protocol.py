@@ -25,7 +25,8 @@ BLOCKS = ("search", "answer")
 """What a reply can ask for, in order of precedence."""
 
 MAX_QUERY_LENGTH = 4096
-MAX_ANSWER_LENGTH = 2048
+CUT_MARK = " [cut]"
+"""Stands behind a passage of which only the beginning is shown."""
 
 INVALID_TEXT = (
     "\nMy previous action is invalid. If I want to search, I should put the query between <search> and </search>. "

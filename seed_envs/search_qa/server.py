@@ -18,17 +18,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from seed_envs.redaction import redact
-from seed_envs.search_qa.batching import Batcher, QueueFull
-from seed_envs.search_qa.retrievers.base import RetrievalFailure, RetrievalTimeout, Retriever
+from seed_envs.search_qa.batching import MAX_BATCH, Batcher, QueueFull
+from seed_envs.search_qa.retrievers.base import (
+    COLLECTION_HEADER,
+    RetrievalFailure,
+    RetrievalTimeout,
+    Retriever,
+    collection_sha256,
+    open_now,
+)
 from seed_envs.search_qa.server_api import (
     DEFAULT_TOPK,
+    NO_MORE,
     ApiError,
+    Limits,
     parse_request,
     render_error,
     render_result,
     whole_number,
 )
-from seed_envs.search_qa.server_http import Connection, Reply
+from seed_envs.search_qa.server_http import PATIENCE, Connection, Patience, Reply
 from seed_envs.search_qa.server_metrics import Metrics
 
 _STOP_SECONDS = 1.0
@@ -45,9 +54,12 @@ class ServerOptions:
         port: Port, 0 for a free one.
         token: Required as `Authorization: Bearer TOKEN` when set.
         default_topk: For requests without topk.
-        seconds: Longest time a request may take.
-        max_waiting: Most queries in the queue.
-        max_connections: Most open connections.
+        seconds: Longest time a request may take for each batch of 64 queries.
+        max_waiting: Most queries in the queue; a request of any size is taken when none waits.
+        max_connections: Most open connections; beyond it the one that has been idle the longest makes room.
+        max_buffered: Most bytes of large bodies held at once, over all connections.
+        limits: What a request may hold.
+        patience: How long idle and half-sent connections are kept.
         fastapi_errors: 422 answers in FastAPI's shape.
     """
 
@@ -58,6 +70,9 @@ class ServerOptions:
     seconds: float = 10.0
     max_waiting: int = 8192
     max_connections: int = 1024
+    max_buffered: int = 512 << 20
+    limits: Limits = NO_MORE
+    patience: Patience = PATIENCE
     fastapi_errors: bool = False
 
     def __post_init__(self) -> None:
@@ -93,6 +108,9 @@ class RetrievalServer:
         self.ready = False
         self.connections: set[Connection] = set()
         self.port = 0
+        self.limits = self.options.limits
+        self._buffered = 0
+        self._collection = ""
         self._about = {"engine": redact(engine), "passages": passages}
         self._batcher: Batcher | None = None
         self._server: asyncio.Server | None = None
@@ -104,17 +122,32 @@ class RetrievalServer:
         self._batcher.start()
         self._server = await loop.create_server(lambda: Connection(self), self.options.host, self.options.port)
         self.port = self._server.sockets[0].getsockname()[1]
-        self._loading = loop.create_task(self._load())
+        self.loading = loop.create_task(self._load())
+        self._sweeping = loop.create_task(self._sweep())
 
     async def _load(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, self.retriever.search, ["ready"], 1)
+        await asyncio.get_running_loop().run_in_executor(None, self._open)
         self.ready = True
+
+    def _open(self) -> None:
+        open_now(self.retriever)
+        self.retriever.search(["ready"], 1)
+        self._collection = collection_sha256(self.retriever)
+
+    async def _sweep(self) -> None:
+        """Cuts off connections that keep the server waiting."""
+        loop, patience = asyncio.get_running_loop(), self.options.patience
+        while True:
+            await asyncio.sleep(min(1.0, patience.idle / 4, patience.started / 4))
+            for connection in [one for one in self.connections if one.has_exhausted(patience, loop.time())]:
+                connection.abort()
 
     async def stop(self) -> None:
         """Stops listening, answers waiting requests with 503 and closes every connection."""
         if self._server is not None:
             self._server.close()
-        self._loading.cancel()
+        self.loading.cancel()
+        self._sweeping.cancel()
         if self._batcher is not None:
             await self._batcher.stop()
         for connection in list(self.connections):
@@ -127,9 +160,22 @@ class RetrievalServer:
         await asyncio.sleep(0)
 
     def opened(self, connection: Connection) -> bool:
-        """Notes a new connection; False when there are too many."""
+        """Notes a new connection; False when there are too many and all are at work."""
+        if len(self.connections) >= self.options.max_connections:
+            idle = min((one for one in self.connections if one.waits), key=lambda one: one.since, default=None)
+            if idle is None:
+                return False
+            self.connections.discard(idle)
+            idle.abort()
         self.connections.add(connection)
-        return len(self.connections) <= self.options.max_connections
+        return True
+
+    def reserve(self, count: int) -> bool:
+        """Sets memory aside for a large body; a negative number gives it back."""
+        if count > 0 and self._buffered and self._buffered + count > self.options.max_buffered:
+            return False
+        self._buffered += count
+        return True
 
     def closed(self, connection: Connection) -> None:
         """Forgets a connection."""
@@ -148,7 +194,7 @@ class RetrievalServer:
             status = 500
             text = render_error(ApiError(500, "internal", f"the engine raised {type(error).__name__}"))
         self.metrics.request(status, queries, time.perf_counter() - started)
-        return Reply(status, text, kind)
+        return Reply(status, text, kind, f"{COLLECTION_HEADER}: {self._collection}\r\n" if self._collection else "")
 
     def refuse(self, error: ApiError) -> Reply:
         """The answer to something that cannot be read as a request."""
@@ -177,7 +223,12 @@ class RetrievalServer:
     def _health(self) -> dict[str, Any]:
         if not self.ready:
             return {"status": "loading", **self._about}
-        return {"status": "ok", **self._about, "fingerprint": self.retriever.fingerprint}
+        return {
+            "status": "ok",
+            **self._about,
+            "fingerprint": self.retriever.fingerprint,
+            "collection": self._collection,
+        }
 
     def _metrics(self) -> bytes:
         waiting = self._batcher.waiting if self._batcher is not None else 0
@@ -185,16 +236,16 @@ class RetrievalServer:
         return self.metrics.render(waiting, hits, misses)
 
     async def _retrieve(self, headers: dict[str, str], body: bytes) -> tuple[int, bytes, str, int]:
-        query = parse_request(body, self.options.default_topk)
+        query = parse_request(body, self.options.default_topk, self.limits)
         if not self.ready or self._batcher is None:
             raise ApiError(503, "loading", "the index is being opened")
-        seconds = self.options.seconds
+        seconds = self.options.seconds * max(1, -(-len(query.queries) // MAX_BATCH))
         wished = whole_number(headers.get("x-deadline-ms", ""))
         if wished is not None:
             seconds = min(seconds, max(wished, 0) / 1000)
         try:
-            future = self._batcher.submit(query.queries, query.topk, time.monotonic() + seconds)
-            results = await asyncio.wait_for(future, seconds)
+            searching = self._batcher.search(query.queries, query.topk, time.monotonic() + seconds)
+            results = await asyncio.wait_for(searching, seconds)
         except QueueFull as error:
             raise ApiError(429, "queue_full", str(error)) from None
         except (TimeoutError, asyncio.TimeoutError, RetrievalTimeout):
@@ -210,6 +261,9 @@ def serve(server: RetrievalServer, announce: Callable[[str], None]) -> None:
     Args:
         server: The server.
         announce: Called once with the address.
+
+    Raises:
+        Exception: What opening the engine raised.
     """
 
     async def run() -> None:
@@ -219,7 +273,15 @@ def serve(server: RetrievalServer, announce: Callable[[str], None]) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stopped.set)
-        await stopped.wait()
+        stopping = loop.create_task(stopped.wait())
+        # An engine that cannot be opened ends the server with its error.
+        await asyncio.wait({server.loading, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        failed = server.loading.done() and server.loading.exception() is not None
+        if not failed:
+            await stopping
+        stopping.cancel()
         await server.stop()
+        if failed:
+            await server.loading
 
     asyncio.run(run())

@@ -14,10 +14,25 @@ from typing import Any, NamedTuple
 
 from seed_envs.search_qa.retrievers.base import MAX_K, Hit
 
-MAX_BODY = 1 << 20
-MAX_QUERIES = 1024
-MAX_QUERY_CHARACTERS = 4096
 DEFAULT_TOPK = 3
+
+
+class Limits(NamedTuple):
+    """What a request may hold.
+
+    Attributes:
+        body: Bytes of a body.
+        queries: Queries of a request; None leaves it to the size of the body.
+        query_characters: Where longer queries are cut, as a search over their first words.
+    """
+
+    body: int = 64 << 20
+    queries: int | None = None
+    query_characters: int = 1 << 16
+
+
+NO_MORE = Limits()
+"""The limits of a server whose user names none."""
 
 
 class ApiError(Exception):
@@ -42,21 +57,29 @@ class Query(NamedTuple):
     return_scores: bool
 
 
-def parse_request(body: bytes, default_topk: int = DEFAULT_TOPK) -> Query:
-    """Reads and checks the body of `POST /retrieve`.
+def parse_request(body: bytes, default_topk: int = DEFAULT_TOPK, limits: Limits = NO_MORE) -> Query:
+    """Reads and checks the body of `POST /retrieve`; fields are taken and refused as the original server does.
+
+    Args:
+        body: The body.
+        default_topk: For requests that name none, or 0.
+        limits: See there.
 
     Raises:
         ApiError: 400 not JSON, 413 too much, 422 another shape.
     """
-    if len(body) > MAX_BODY:
-        raise ApiError(413, "body_too_large", f"the body may have {MAX_BODY} bytes")
+    if len(body) > limits.body:
+        raise ApiError(413, "body_too_large", f"the body may have {limits.body} bytes")
     try:
         payload = json.loads(body.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise ApiError(400, "bad_json", f"the body is not JSON in UTF-8: {error}") from None
     if not isinstance(payload, dict):
         raise ApiError(422, "schema", f"expected an object, got {type(payload).__name__}")
-    return Query(_queries(payload), _topk(payload.get("topk"), default_topk), _flag(payload.get("return_scores")))
+    queries = [query[: limits.query_characters] for query in _queries(payload)]
+    if limits.queries is not None and len(queries) > limits.queries:
+        raise ApiError(413, "too_many_queries", f"{len(queries)} queries; at most {limits.queries} a request")
+    return Query(queries, _topk(payload.get("topk"), default_topk), _flag(payload.get("return_scores", False)))
 
 
 def _queries(payload: dict[str, Any]) -> list[str]:
@@ -68,11 +91,6 @@ def _queries(payload: dict[str, Any]) -> list[str]:
         raise ApiError(422, "schema", 'expected "queries" (a list of strings) or "query" (a string)')
     if not isinstance(queries, list) or not all(isinstance(query, str) for query in queries):
         raise ApiError(422, "schema", '"queries" must be a list of strings')
-    if len(queries) > MAX_QUERIES:
-        raise ApiError(413, "too_many_queries", f"{len(queries)} queries; at most {MAX_QUERIES} a request")
-    longest = max(map(len, queries), default=0)
-    if longest > MAX_QUERY_CHARACTERS:
-        raise ApiError(413, "query_too_long", f"a query has {longest} characters; at most {MAX_QUERY_CHARACTERS}")
     return queries
 
 
@@ -87,25 +105,34 @@ def whole_number(text: str) -> int | None:
 
 
 def _topk(value: Any, default: int) -> int:
-    if isinstance(value, str):
-        number = whole_number(value)
-        value = value if number is None else number
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if value is None or (value == 0 and not isinstance(value, bool)):
+    number = _as_whole(value)
+    if value is None or number == 0:
         return default
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_K:
+    if number is None or not 1 <= number <= MAX_K:
         raise ApiError(
             422, "schema", f'"topk" must be a whole number from 1 to {MAX_K}, or 0 or null, got {_short(value)}'
         )
-    return value
+    return number
+
+
+def _as_whole(value: Any) -> int | None:
+    if isinstance(value, str):
+        # The original's reader lets a string end in ".0".
+        return whole_number(re.sub(r"\.0+(?=\s*\Z)", "", value))
+    if isinstance(value, (bool, int)):
+        return int(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else None
 
 
 def _short(value: Any) -> str:
     return repr(value if not isinstance(value, (str, list, dict)) else str(value)[:80])
 
 
-_FLAGS: dict[Any, bool] = {None: False, True: True, False: False, "true": True, "false": False}
+_FLAGS: dict[Any, bool] = {
+    **dict.fromkeys((True, "true", "t", "yes", "y", "on", "1"), True),
+    **dict.fromkeys((False, "false", "f", "no", "n", "off", "0"), False),
+}
+"""What the original's reader takes for a boolean; the numbers 1 and 0 are equal to true and false here."""
 
 
 def _flag(value: Any) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple, Protocol
 
-from seed_envs.search_qa.server_api import MAX_BODY, ApiError, whole_number
+from seed_envs.search_qa.server_api import ApiError, Limits, whole_number
 
 _REASONS = {
     200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 405: "Method Not Allowed",
@@ -18,6 +18,8 @@ _REASONS = {
     504: "Gateway Timeout",
 }  # fmt: skip
 _MAX_HEAD = 16384
+_AHEAD = 1 << 20
+"""Bytes of further requests that are read while one is answered; also the longest body that needs no reservation."""
 _MAX_DISCARDED = 64 << 20
 """Bytes that are read and thrown away behind a request that was refused, so that its sender gets to the answer."""
 _LINGER_SECONDS = 5.0
@@ -25,18 +27,47 @@ _LINGER_SECONDS = 5.0
 
 
 class Reply(NamedTuple):
-    """Status, body and content type of an answer."""
+    """An answer.
+
+    Attributes:
+        status: HTTP status.
+        body: Its bytes.
+        kind: Content type.
+        headers: Further header lines, each with its line break.
+    """
 
     status: int
     body: bytes
     kind: str
+    headers: str = ""
+
+
+class Patience(NamedTuple):
+    """How long a connection may keep the server waiting, in seconds.
+
+    Attributes:
+        idle: For the first byte of a request.
+        started: For the rest of a request, and for the client to read its answers.
+    """
+
+    idle: float = 60.0
+    started: float = 30.0
+
+
+PATIENCE = Patience()
+"""That of a server whose user says nothing about it."""
 
 
 class Host(Protocol):
     """Who answers the requests of connections."""
 
+    limits: Limits
+
     def opened(self, connection: Connection) -> bool:
         """A connection is there; False when it is one too many."""
+
+    def reserve(self, count: int) -> bool:
+        """Sets memory aside for a large body; a negative number gives it back. False when there is not enough."""
 
     def closed(self, connection: Connection) -> None:
         """A connection is gone."""
@@ -55,8 +86,24 @@ class Connection(asyncio.Protocol):
         self._host = host
         self._buffer = bytearray()
         self._busy = self._continued = self._full = self._refused = self._last = False
-        self._discarded = 0
+        self._discarded = self._reserved = 0
+        self._since = asyncio.get_running_loop().time()
         self._transport: asyncio.Transport | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the client is the one who has to do something."""
+        return not self._busy or self._full
+
+    @property
+    def since(self) -> float:
+        """Loop time since which it has."""
+        return self._since
+
+    def has_exhausted(self, patience: Patience, now: float) -> bool:
+        """Whether the client has kept the server waiting for too long."""
+        started = bool(self._buffer) or self._full
+        return self.waits and now - self._since > (patience.started if started else patience.idle)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Refuses connections beyond the limit."""
@@ -68,7 +115,17 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forgets the connection."""
         self._host.closed(self)
+        self._release()
         self._transport = None
+
+    def _release(self) -> None:
+        if self._reserved:
+            self._host.reserve(-self._reserved)
+            self._reserved = 0
+
+    def _wait(self) -> None:
+        """The client's time begins."""
+        self._since = asyncio.get_running_loop().time()
 
     def finish(self) -> None:
         """Closes the connection after the request that is being answered."""
@@ -84,6 +141,7 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The client does not read its answers: no further request is started."""
         self._full = True
+        self._wait()
 
     def resume_writing(self) -> None:
         """The client reads again."""
@@ -97,15 +155,18 @@ class Connection(asyncio.Protocol):
             if self._discarded > _MAX_DISCARDED:
                 self.abort()
             return
+        if not self._buffer and not self._busy:
+            self._wait()
         self._buffer += data
         self._next()
-        # More than one whole request is waiting for its turn.
-        if len(self._buffer) > _MAX_HEAD + 4 + MAX_BODY and self._transport is not None:
+        # Further requests wait outside.
+        if (self._busy or self._full) and len(self._buffer) > _AHEAD and self._transport is not None:
             self._transport.pause_reading()
 
     def _next(self) -> None:
         if self._busy or self._full or self._refused or self._last or self._transport is None:
             return
+        self._transport.resume_reading()
         end = self._buffer.find(b"\r\n\r\n")
         if max(end, len(self._buffer) if end < 0 else 0) > _MAX_HEAD:
             self._refuse(ApiError(431, "headers", f"request headers may have {_MAX_HEAD} bytes"))
@@ -113,7 +174,8 @@ class Connection(asyncio.Protocol):
             return
         try:
             method, path, headers = _parse_head(bytes(self._buffer[:end]))
-            length = _content_length(method, headers)
+            length = _content_length(method, headers, self._host.limits.body)
+            self._set_aside(length)
         except ApiError as error:
             self._refuse(error)
             return
@@ -126,14 +188,21 @@ class Connection(asyncio.Protocol):
         body = bytes(self._buffer[end + 4 : end + 4 + length])
         del self._buffer[: end + 4 + length]
         self._busy, self._continued = True, False
-        self._transport.resume_reading()
         self._task = asyncio.get_running_loop().create_task(self._handle(method, path, headers, body))
+
+    def _set_aside(self, length: int) -> None:
+        if length > _AHEAD and not self._reserved:
+            if not self._host.reserve(length):
+                raise ApiError(503, "busy", "too many large requests at once")
+            self._reserved = length
 
     async def _handle(self, method: str, path: str, headers: dict[str, str], body: bytes) -> None:
         reply = await self._host.answer(method, path, headers, body)
         self._last = self._last or headers.get("connection", "").lower() == "close"
-        self._write(reply._replace(body=b"") if method == "HEAD" else reply, len(reply.body))
+        self._release()
         self._busy = False
+        self._wait()
+        self._write(reply._replace(body=b"") if method == "HEAD" else reply, len(reply.body))
         if self._last:
             self.finish()
         else:
@@ -142,11 +211,11 @@ class Connection(asyncio.Protocol):
     def _write(self, reply: Reply, length: int) -> None:
         if self._transport is None:
             return
-        status, body, kind = reply
+        status, body, kind, further = reply
         retry = "Retry-After: 1\r\n" if status in (429, 503) else ""
         head = (
             f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n"
-            f"{retry}Connection: {'close' if self._last else 'keep-alive'}\r\n\r\n"
+            f"{retry}{further}Connection: {'close' if self._last else 'keep-alive'}\r\n\r\n"
         )
         self._transport.write(head.encode("latin-1") + body)
 
@@ -184,7 +253,7 @@ def _parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
     return parts[0], parts[1], headers
 
 
-def _content_length(method: str, headers: dict[str, str]) -> int:
+def _content_length(method: str, headers: dict[str, str], most: int) -> int:
     if "transfer-encoding" in headers:
         raise ApiError(411, "length_required", "send a Content-Length; chunked bodies are not read")
     value = headers.get("content-length", "0" if method != "POST" else "")
@@ -193,6 +262,6 @@ def _content_length(method: str, headers: dict[str, str]) -> int:
     length = whole_number(value)
     if length is None or not value[0].isdigit():
         raise ApiError(400, "bad_request", f"Content-Length {value[:20]!r} is not a number")
-    if length > MAX_BODY:
-        raise ApiError(413, "body_too_large", f"the body may have {MAX_BODY} bytes, got {value[:20]}")
+    if length > most:
+        raise ApiError(413, "body_too_large", f"the body may have {most} bytes, got {value[:20]}")
     return length

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from seed_envs.data import cache_root
 from seed_envs.errors import DataInvalid, UnknownOption, UnknownSplit, UnknownTask, close_matches
+from seed_envs.search_qa.hashing import file_version
 from seed_envs.search_qa.knowledge.library import GENERATOR_VERSION, Library, open_library
 from seed_envs.search_qa.knowledge.selection import published
 from seed_envs.search_qa.knowledge.styles import SPLITS as GENERATED_SPLITS
 from seed_envs.search_qa.knowledge.styles import STYLES
-from seed_envs.search_qa.question_files import evaluation_order, read_questions
+from seed_envs.search_qa.question_files import evaluation_order, questions_sha256, read_questions
 from seed_envs.search_qa.questions import Question
+from seed_envs.search_qa.retrievers.base import fingerprint_of
 from seed_envs.search_qa.whole_files import whole_file
 from seed_envs.tasks import Manifest
 
@@ -68,6 +70,11 @@ class GeneratedQuestions:
     def library(self) -> Library:
         """The world behind the questions."""
         return open_library(self.size, self.seed)
+
+    @property
+    def sha256(self) -> str:
+        """Identifies the questions: they follow from the generator's version, the size and the seed."""
+        return fingerprint_of({"generator": GENERATOR_VERSION, "size": self.size, "seed": self.seed})
 
     def manifest(self, split: str) -> Manifest:
         """The published ids of a split."""
@@ -142,6 +149,11 @@ class ListedQuestions:
         for question in questions:
             self._ids[question.task_id.split("/")[1]].append(question.task_id)
 
+    @cached_property
+    def sha256(self) -> str:
+        """Hash over ids, texts and answers, in order."""
+        return questions_sha256(self._by_id.values())
+
     def task_ids(self, split: str) -> Sequence[str]:
         """See `QuestionSource`; "eval" lists what is evaluated, set by set."""
         if split == "eval":
@@ -176,11 +188,12 @@ def open_questions(size: str, seed: int, given: QuestionFiles | QuestionSource |
     listed = isinstance(paths, Sequence) and all(isinstance(path, (str, os.PathLike)) for path in paths)
     if not listed or not paths:
         raise UnknownOption(f"questions={given!r}: expected a question file, a list of them, or a question source")
-    return _listed(tuple(os.fspath(path) for path in paths))
+    named = tuple(os.fspath(path) for path in paths)
+    return _listed(named, tuple(file_version(Path(path)) if Path(path).is_file() else "" for path in named))
 
 
 @lru_cache(maxsize=8)
-def _listed(paths: tuple[str, ...]) -> ListedQuestions:
+def _listed(paths: tuple[str, ...], versions: tuple[str, ...]) -> ListedQuestions:
     questions = [question for path in paths for question in read_questions(path)]
     return ListedQuestions(questions, ", ".join(Path(path).name for path in paths))
 

@@ -223,14 +223,14 @@ def test_other_policies_for_failed_retrievals():
     assert not extras(info)["valid_sample"]
 
 
-def test_long_queries_and_answers_are_cut_and_overlong_replies_invalid():
+def test_long_queries_are_cut_long_answers_are_not_and_overlong_replies_invalid():
     env, retriever = make()
     env.step(f"<search>{'q' * 9000}</search>")
     assert len(retriever.calls[0][0]) == 4096
     *_, info = env.step("x" * 10_001)
     assert "10001 characters" in info["invalid_reason"]
     *_, info = env.step(f"<answer>{'a' * 5000}</answer>")
-    assert len(extras(info)["answer"]) == 2048
+    assert len(extras(info)["answer"]) == 5000
 
 
 @pytest.mark.parametrize(

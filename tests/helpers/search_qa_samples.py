@@ -93,7 +93,7 @@ def json_server(answer: Callable[[str, str, bytes], tuple[int, object]]):
             self.end_headers()
             self.wfile.write(data)
 
-        do_GET = do_POST = do_PUT = do_HEAD = _reply
+        do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = _reply
 
         def log_message(self, *_: object) -> None:
             pass

@@ -89,8 +89,8 @@ class Capabilities:
 class Retriever(Protocol):
     """A search engine over passages.
 
-    A local engine may have a method `open()` besides: it loads what the first search would have to load, so that no
-    search pays for it.
+    An engine may have a method `open()` besides: it loads what the first search would have to load, so that no search
+    pays for it; and `collection_sha256`, the content hash of the passages it searches.
     """
 
     @property
@@ -118,6 +118,15 @@ class Retriever(Protocol):
 
     def close(self) -> None:
         """Frees files and connections; a later search opens them again."""
+
+
+COLLECTION_HEADER = "X-Collection"
+"""Header in which a server names the content hash of its collection."""
+
+
+def collection_sha256(retriever: Retriever) -> str:
+    """Content hash of the collection that a retriever searches, "" where it does not know it."""
+    return str(getattr(retriever, "collection_sha256", ""))
 
 
 def open_now(retriever: Retriever) -> None:
@@ -149,12 +158,13 @@ def fingerprint_of(record: Mapping[str, Any]) -> str:
 
 @dataclass
 class FailureDetails:
-    """Where and how a retrieval failed."""
+    """Where and how a retrieval failed; `status` is that of an HTTP answer that refused."""
 
     endpoint: str = ""
     tries: int = 0
     elapsed: float = 0.0
     causes: list[str] = field(default_factory=list)
+    status: int = 0
 
 
 class RetrievalFailure(RetrievalError):
@@ -194,6 +204,10 @@ class RetrievalRejected(RetrievalFailure):
 
 class RetrieverMismatch(RetrievalFailure, ValueError):
     """Index, passages or encoder do not belong together."""
+
+
+class RetrievalIndexMissing(RetrievalFailure):
+    """The engine has no such index, table or collection; the message holds the command that makes it."""
 
 
 class RetrieverForked(RetrievalFailure):

@@ -6,6 +6,7 @@ The index is built once per collection and kept in the cache (or a folder of you
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -76,6 +77,11 @@ class BM25Retriever:
             self._index_dir = cache_root() / "search_qa" / "bm25" / key
         return self._index_dir
 
+    @property
+    def collection_sha256(self) -> str:
+        """Content hash of the passages."""
+        return self.corpus.fingerprint
+
     @cached_property
     def fingerprint(self) -> str:
         """Engine, analyzer, parameters and collection."""
@@ -122,9 +128,18 @@ class BM25Retriever:
             if index.meta.get(key, value) != value:
                 raise RetrieverMismatch(
                     f"index {self.index_dir}: {key} is {index.meta[key]!r}, the passages here need {value!r}. "
-                    "Give another index_dir, or delete that folder to build it again"
+                    f"Give another index_dir, or build it again with: python -m seed_envs.search_qa index --collection "
+                    f"{getattr(self.corpus, 'given', 'FILE')} --retriever bm25:{self.index_dir} --replace"
                 )
         return index
+
+    def discard(self) -> None:
+        """Removes the index, so that the next opening builds it; a folder that is no index stays."""
+        from seed_envs.lucene.storage import MANIFEST
+
+        self.close()
+        if (self.index_dir / MANIFEST).is_file():
+            shutil.rmtree(self.index_dir)
 
     def search(self, queries: Sequence[str], k: int, deadline: float | None = None) -> list[list[Hit]]:
         """See `Retriever.search`."""

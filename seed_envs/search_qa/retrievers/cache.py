@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from seed_envs.forks import PerProcessLock
-from seed_envs.search_qa.retrievers.base import Capabilities, Hit, Retriever, check_k, open_now
+from seed_envs.search_qa.retrievers.base import Capabilities, Hit, Retriever, check_k, collection_sha256, open_now
 
 
 class CachedRetriever:
@@ -47,6 +47,11 @@ class CachedRetriever:
     def fingerprint(self) -> str:
         """That of the engine."""
         return self.inner.fingerprint
+
+    @property
+    def collection_sha256(self) -> str:
+        """That of the engine."""
+        return collection_sha256(self.inner)
 
     def open(self) -> None:
         """Opens the engine."""

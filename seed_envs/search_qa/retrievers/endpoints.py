@@ -119,7 +119,7 @@ class Endpoints:
         path: str,
         body: bytes,
         content_type: str,
-        read: Callable[[bytes, str], T],
+        read: Callable[[bytes, Mapping[str, str]], T],
         deadline: float | None = None,
     ) -> T:
         """Calls an endpoint until one answers.
@@ -129,7 +129,7 @@ class Endpoints:
             path: Path below the base address.
             body: Request body.
             content_type: Of the request body.
-            read: Turns body and content type of a 200 into a result; raises `BadAnswer`.
+            read: Turns body and headers (names in lower case) of a 200 into a result; raises `BadAnswer`.
             deadline: `time.monotonic()` value; None means ten seconds from now.
 
         Raises:
@@ -212,9 +212,11 @@ class Endpoints:
         return response
 
     @staticmethod
-    def _read(endpoint: _Endpoint, response: Response, read: Callable[[bytes, str], T], details: FailureDetails) -> T:
+    def _read(
+        endpoint: _Endpoint, response: Response, read: Callable[[bytes, Mapping[str, str]], T], details: FailureDetails
+    ) -> T:
         try:
-            return read(response.body, response.headers.get("content-type", ""))
+            return read(response.body, response.headers)
         except BadAnswer as error:
             endpoint.breaker.failed()
             raise RetrievalProtocolError(str(error), details) from error
@@ -222,6 +224,7 @@ class Endpoints:
     @staticmethod
     def _refused(response: Response, details: FailureDetails) -> None:
         shown = response.body[:200].decode("utf-8", "replace")
+        details.status = response.status
         if 400 <= response.status < 500:
             raise RetrievalRejected(f"refused with status {response.status}: {shown}", details)
         if 300 <= response.status < 400:

@@ -30,8 +30,16 @@ ENGINES: dict[str, tuple[str, str]] = {
 }
 """Scheme to the function that opens it, and how the name is written."""
 
+_HOLDING = frozenset({"http", "https", "opensearch", "elasticsearch", "qdrant", "postgresql", "redis"})
+"""Engines that hold the passages themselves and need them only to compare."""
+
 _shared: dict[tuple[Any, ...], Retriever] = {}
 _lock = PerProcessLock()
+
+
+def holds_passages(name: str) -> bool:
+    """Whether an engine, by its name or URL, holds the passages itself."""
+    return name.partition(":")[0] in _HOLDING
 
 
 def open_retriever(name: str, corpus: Corpus | None = None, **options: Any) -> Retriever:
@@ -39,7 +47,7 @@ def open_retriever(name: str, corpus: Corpus | None = None, **options: Any) -> R
 
     Args:
         name: An engine's name or URL, see `ENGINES`.
-        corpus: The passages; engines that store passages themselves do not need it.
+        corpus: The passages; engines that hold passages themselves compare theirs with it, unless it is None.
         **options: Passed to the engine.
 
     Raises:

@@ -29,6 +29,7 @@ from seed_envs.search_qa.retrievers.base import (
 )
 from seed_envs.search_qa.retrievers.deadlines import check_deadline
 from seed_envs.search_qa.retrievers.flat import hits_at
+from seed_envs.search_qa.retrievers.pairing import check_pair, forget_pair
 from seed_envs.search_qa.vectors import VectorMatrix
 
 ACCEPTED = frozenset(
@@ -71,6 +72,11 @@ class FaissRetriever:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None}
+
+    @property
+    def collection_sha256(self) -> str:
+        """Content hash of the passages."""
+        return self.corpus.fingerprint
 
     @cached_property
     def fingerprint(self) -> str:
@@ -132,7 +138,12 @@ class FaissRetriever:
             matrix = VectorMatrix(rows)
         if self._probe:
             self._check_probes(index)
+        check_pair([self.path], self.corpus, f"faiss:{self.path}")
         return index, matrix
+
+    def discard(self) -> None:
+        """Forgets which collection the index was used with; the file stays."""
+        forget_pair([self.path])
 
     def _check(self, index: Any, faiss: Any) -> None:
         wanted = {

@@ -7,6 +7,7 @@ which collection it belongs to, and refuses others.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -60,6 +61,11 @@ class FlatRetriever:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_matrix": None}
 
+    @property
+    def collection_sha256(self) -> str:
+        """Content hash of the passages."""
+        return self.corpus.fingerprint
+
     @cached_property
     def fingerprint(self) -> str:
         """Engine, encoder and collection."""
@@ -95,11 +101,18 @@ class FlatRetriever:
                 if manifest.get(key) != value:
                     raise RetrieverMismatch(
                         f"vectors {self.vectors_dir}: {key} is {manifest.get(key)!r}, needed is {value!r}; "
-                        "give another folder, or delete that one to encode again"
+                        "give another folder, or encode again with: python -m seed_envs.search_qa index --collection "
+                        f"{getattr(self.corpus, 'given', 'FILE')} --retriever flat:{self.vectors_dir} --replace"
                     )
             self.encoder.encode_queries(["ready"])  # loads the encoder
             self._matrix = matrix
         return self._matrix
+
+    def discard(self) -> None:
+        """Removes the matrix, so that the next opening encodes again; a folder that holds none stays."""
+        self.close()
+        if (self.vectors_dir / MANIFEST).is_file():
+            shutil.rmtree(self.vectors_dir)
 
     def search(self, queries: Sequence[str], k: int, deadline: float | None = None) -> list[list[Hit]]:
         """See `Retriever.search`."""

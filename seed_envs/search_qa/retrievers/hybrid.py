@@ -6,7 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from seed_envs.search_qa.corpus import Corpus
-from seed_envs.search_qa.retrievers.base import MAX_K, Capabilities, Hit, Retriever, check_k, fingerprint_of, open_now
+from seed_envs.search_qa.retrievers.base import (
+    MAX_K,
+    Capabilities,
+    Hit,
+    Retriever,
+    RetrieverMismatch,
+    check_k,
+    collection_sha256,
+    fingerprint_of,
+    open_now,
+)
 
 
 class HybridRetriever:
@@ -30,10 +40,22 @@ class HybridRetriever:
         parts = [retriever.fingerprint for retriever in self.retrievers]
         return fingerprint_of({"engine": "rrf", "constant": self.constant, "depth": self.depth, "parts": parts})
 
+    @property
+    def collection_sha256(self) -> str:
+        """That of the engines, as far as they tell."""
+        return next((known for known in map(collection_sha256, self.retrievers) if known), "")
+
     def open(self) -> None:
-        """Opens the engines."""
+        """Opens the engines.
+
+        Raises:
+            RetrieverMismatch: They search different collections.
+        """
         for retriever in self.retrievers:
             open_now(retriever)
+        known = {name for name in map(collection_sha256, self.retrievers) if name}
+        if len(known) > 1:
+            raise RetrieverMismatch(f"the engines of the hybrid search different collections: {sorted(known)}")
 
     def search(self, queries: Sequence[str], k: int, deadline: float | None = None) -> list[list[Hit]]:
         """See `Retriever.search`; equal sums rank by the first engine's order."""

@@ -17,6 +17,7 @@ from typing import Any
 from seed_envs.errors import DataMissing
 from seed_envs.lucene.java import JvmForked, java_class, java_string
 from seed_envs.search_qa.corpus import Corpus
+from seed_envs.search_qa.hashing import file_sha256
 from seed_envs.search_qa.retrievers.base import (
     Capabilities,
     Hit,
@@ -27,6 +28,7 @@ from seed_envs.search_qa.retrievers.base import (
     make_hit,
 )
 from seed_envs.search_qa.retrievers.deadlines import check_deadline
+from seed_envs.search_qa.retrievers.pairing import check_pair, forget_pair
 
 
 class LuceneRetriever:
@@ -56,8 +58,21 @@ class LuceneRetriever:
     @cached_property
     def fingerprint(self) -> str:
         """Engine, index files and parameters."""
-        files = sorted((path.name, path.stat().st_size) for path in self.index_dir.iterdir() if path.is_file())
-        return fingerprint_of({"engine": "lucene", "files": files, "k1": self._k1, "b": self._b})
+        # The newest list of segments names every file with a checksum of its own.
+        lists = {path.name: file_sha256(path) for path in sorted(self.index_dir.glob("segments_*"))}
+        return fingerprint_of({"engine": "lucene", "lists": lists, "k1": self._k1, "b": self._b})
+
+    @property
+    def collection_sha256(self) -> str:
+        """Content hash of the passages, "" where none are named: the index does not tell."""
+        return self.corpus.fingerprint if self.corpus is not None else ""
+
+    def _files(self) -> list[Path]:
+        return sorted(path for path in self.index_dir.iterdir() if path.is_file() and path.suffix != ".lock")
+
+    def discard(self) -> None:
+        """Forgets which collection the index was used with; the index stays."""
+        forget_pair(self._files())
 
     def open(self) -> Any:
         """The Java searcher.
@@ -79,6 +94,8 @@ class LuceneRetriever:
                 raise RetrieverMismatch(
                     f"{self.index_dir}: holds {count} passages, the collection has {len(self.corpus)}"
                 )
+            if self.corpus is not None:
+                check_pair(self._files(), self.corpus, f"lucene:{self.index_dir}")
             self._searcher, self._pid = searcher, os.getpid()
         return self._searcher
 
@@ -99,13 +116,25 @@ class LuceneRetriever:
             raw = searcher.doc_raw(identifier)
             stored = _contents_of(raw) if raw is not None else None
         if stored is not None:
-            return make_hit(identifier, str(stored), score)
+            found = make_hit(identifier, str(stored), score)
+            self._check_stored(found)
+            return found
         if self.corpus is None:
             raise RetrieverMismatch(f"{self.index_dir}: stores no text; give the passages with collection=")
         hit = self.corpus.passage(int(identifier)) if identifier.isdigit() else None
         if hit is None or hit.id != identifier:
             raise RetrieverMismatch(f"{self.index_dir}: id {identifier!r} is not the line number of its passage")
         return hit._replace(score=score)
+
+    def _check_stored(self, hit: Hit) -> None:
+        """Compares a stored passage with the collection's, where ids are line numbers."""
+        if self.corpus is None or not hit.id.isdecimal() or int(hit.id) >= len(self.corpus):
+            return
+        own = self.corpus.passage(int(hit.id))
+        if own.id == hit.id and own.contents != hit.contents:
+            raise RetrieverMismatch(
+                f"{self.index_dir}: passage {hit.id} is another one in the collection; index the collection again"
+            )
 
     def close(self) -> None:
         """Closes the searcher; the JVM stays."""

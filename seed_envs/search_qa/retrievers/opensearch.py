@@ -16,17 +16,17 @@ from urllib.parse import parse_qs, quote, urlsplit
 import numpy as np
 
 from seed_envs.search_qa.corpus import Corpus
-from seed_envs.search_qa.encoders import Encoder, open_encoder, record_as_json
-from seed_envs.search_qa.retrievers.base import Capabilities, Hit, RetrievalRejected, check_k, fingerprint_of
+from seed_envs.search_qa.encoders import Encoder, open_encoder
+from seed_envs.search_qa.retrievers.base import Capabilities, Hit, RetrievalRejected, check_k
 from seed_envs.search_qa.retrievers.endpoints import BadAnswer, Endpoints
-from seed_envs.search_qa.retrievers.ingest import ingest_in_order
+from seed_envs.search_qa.retrievers.holding import HoldingRetriever, Label
 
 _NDJSON = "application/x-ndjson"
 _JSON = "application/json"
 _LOAD_SECONDS = 120.0
 
 
-class OpenSearchRetriever:
+class OpenSearchRetriever(HoldingRetriever):
     """A client of one index.
 
     Args:
@@ -36,7 +36,10 @@ class OpenSearchRetriever:
         flavour: "opensearch" or "elasticsearch"; they differ in how vectors are declared and asked for.
         headers: For example `Authorization`.
         shards: Shards of a new index.
+        corpus: The collection that the index must hold; None takes what is there.
     """
+
+    batch = 1000
 
     def __init__(
         self,
@@ -46,17 +49,22 @@ class OpenSearchRetriever:
         flavour: str = "opensearch",
         headers: Mapping[str, str] | None = None,
         shards: int = 1,
+        corpus: Corpus | None = None,
     ) -> None:
-        self.index, self.encoder, self.flavour, self.shards = index, encoder, flavour, shards
+        hosts = ",".join(base.partition("://")[2].rpartition("@")[2] for base in bases)
+        super().__init__(f"{flavour}://{hosts}/{index}", encoder, corpus)
+        self.index, self.flavour, self.shards = index, flavour, shards
         self.capabilities = Capabilities(vector=encoder is not None)
         self._path = "/" + quote(index, safe="")
         self._endpoints = Endpoints(bases, headers)
 
     @property
-    def fingerprint(self) -> str:
-        """Engine, index name and encoder; the content of a remote index is not hashed."""
-        encoder = record_as_json(self.encoder.record) if self.encoder is not None else None
-        return fingerprint_of({"engine": self.flavour, "index": self.index, "k1": 0.9, "b": 0.4, "encoder": encoder})
+    def engine(self) -> str:  # type: ignore[override]
+        """The flavour."""
+        return self.flavour
+
+    def _parameters(self) -> dict[str, object]:
+        return {"k1": 0.9, "b": 0.4}
 
     def _call(
         self, method: str, path: str, body: bytes, kind: str = _JSON, deadline: float | None = None
@@ -91,14 +99,25 @@ class OpenSearchRetriever:
         self._call("POST", f"{self._path}/_refresh", b"", deadline=time.monotonic() + _LOAD_SECONDS)
         return int(self._call("GET", f"{self._path}/_count", b"")["count"])
 
-    def ingest(self, corpus: Corpus, progress: bool = False, batch: int = 1000) -> int:
-        """Creates the index where it is missing and loads the passages; can be interrupted and run again."""
+    def read_label(self, deadline: float | None = None) -> Label | None:
+        """See `HoldingRetriever.read_label`; the label stands in the mapping."""
         try:
-            self._call("PUT", self._path, json.dumps(self.settings()).encode())
+            answer = self._call("GET", f"{self._path}/_mapping", b"", deadline=deadline)
         except RetrievalRejected as error:
-            if "resource_already_exists" not in str(error):
-                raise
-        return ingest_in_order(corpus, self.stored, self._write, batch, progress)
+            if error.details.status == 404:
+                return None
+            raise
+        found = next(iter(answer.values()), None)  # under the index's own name where this one is an alias
+        meta = found.get("mappings", {}).get("_meta", {}) if isinstance(found, dict) else {}
+        return Label.parse(meta.get("seed_collection"))
+
+    def _create(self, label: Label) -> None:
+        settings = self.settings()
+        settings["mappings"]["_meta"] = {"seed_collection": label.text()}
+        self._call("PUT", self._path, json.dumps(settings).encode())
+
+    def _drop(self) -> None:
+        self._call("DELETE", self._path, b"", deadline=time.monotonic() + _LOAD_SECONDS)
 
     def _write(self, first: int, passages: list[Hit]) -> None:
         vectors = None
@@ -122,15 +141,17 @@ class OpenSearchRetriever:
         check_k(k)
         if not queries:
             return []
+        self._checked(deadline)
         lines = []
         for body in self._bodies(list(queries), k):
             lines += [json.dumps({"index": self.index, "search_type": "dfs_query_then_fetch"}), json.dumps(body)]
         data = ("\n".join(lines) + "\n").encode()
 
-        def read(answer: bytes, kind: str) -> list[list[Hit]]:
-            return _read_searches(_read_object(answer, kind), len(queries))
+        def read(answer: bytes, headers: Mapping[str, str]) -> list[list[Hit]]:
+            return self._read_searches(_read_object(answer, headers), len(queries))
 
-        return self._endpoints.call("POST", "/_msearch", data, _NDJSON, read, deadline)
+        with self._missing_if_404():
+            return self._endpoints.call("POST", "/_msearch", data, _NDJSON, read, deadline)
 
     def _bodies(self, queries: list[str], k: int) -> list[dict[str, Any]]:
         common = {"size": k, "_source": ["title", "text", "quoted"], "sort": ["_score", {"docid": "asc"}]}
@@ -144,12 +165,31 @@ class OpenSearchRetriever:
             for vector in vectors
         ]
 
+    def _read_searches(self, answer: Mapping[str, Any], count: int) -> list[list[Hit]]:
+        responses = answer.get("responses")
+        if not isinstance(responses, list) or len(responses) != count:
+            raise BadAnswer(f"expected {count} responses, got {str(answer)[:120]!r}")
+        results = []
+        for response in responses:
+            if "error" in response:
+                if "index_not_found" in str(response["error"]):
+                    raise self._missing()
+                raise BadAnswer(f"a search failed: {str(response['error'])[:200]}")
+            if response.get("timed_out") or response.get("_shards", {}).get("failed"):
+                raise BadAnswer("a search is incomplete: shards failed or timed out")
+            try:
+                found = response["hits"]["hits"]
+                results.append([_hit(item) for item in found])
+            except (KeyError, TypeError) as error:
+                raise BadAnswer(f"a hit lacks {error}") from error
+        return results
+
     def close(self) -> None:
         """Closes idle connections."""
         self._endpoints.close()
 
 
-def _read_object(body: bytes, kind: str) -> Mapping[str, Any]:
+def _read_object(body: bytes, headers: Mapping[str, str]) -> Mapping[str, Any]:
     try:
         answer = json.loads(body)
     except ValueError as error:
@@ -159,30 +199,14 @@ def _read_object(body: bytes, kind: str) -> Mapping[str, Any]:
     return answer
 
 
-def _read_searches(answer: Mapping[str, Any], count: int) -> list[list[Hit]]:
-    responses = answer.get("responses")
-    if not isinstance(responses, list) or len(responses) != count:
-        raise BadAnswer(f"expected {count} responses, got {str(answer)[:120]!r}")
-    results = []
-    for response in responses:
-        if "error" in response:
-            raise BadAnswer(f"a search failed: {str(response['error'])[:200]}")
-        if response.get("timed_out") or response.get("_shards", {}).get("failed"):
-            raise BadAnswer("a search is incomplete: shards failed or timed out")
-        try:
-            found = response["hits"]["hits"]
-            results.append([_hit(item) for item in found])
-        except (KeyError, TypeError) as error:
-            raise BadAnswer(f"a hit lacks {error}") from error
-    return results
-
-
 def _hit(item: Mapping[str, Any]) -> Hit:
     source = item["_source"]
     return Hit(str(item["_id"]), source["title"], source["text"], float(item["_score"]), bool(source["quoted"]))
 
 
-def _open(name: str, flavour: str, encoder: str | Encoder | None, **options: Any) -> OpenSearchRetriever:
+def _open(
+    name: str, flavour: str, corpus: Corpus | None, encoder: str | Encoder | None, **options: Any
+) -> OpenSearchRetriever:
     parts = urlsplit(name)
     index = parts.path.strip("/")
     if not parts.hostname or not index:
@@ -190,18 +214,18 @@ def _open(name: str, flavour: str, encoder: str | Encoder | None, **options: Any
     scheme = "https" if parse_qs(parts.query).get("tls") == ["1"] else "http"
     bases = [f"{scheme}://{host}" for host in parts.netloc.split("@")[-1].split(",")]
     chosen = open_encoder(encoder) if isinstance(encoder, str) else encoder
-    return OpenSearchRetriever(bases, index, chosen, flavour, **options)
+    return OpenSearchRetriever(bases, index, chosen, flavour, corpus=corpus, **options)
 
 
 def open_opensearch(
     name: str, corpus: Corpus | None, encoder: str | Encoder | None = None, **options: Any
 ) -> OpenSearchRetriever:
     """Opens `opensearch://HOST:9200[,HOST:9200]/INDEX`."""
-    return _open(name, "opensearch", encoder, **options)
+    return _open(name, "opensearch", corpus, encoder, **options)
 
 
 def open_elasticsearch(
     name: str, corpus: Corpus | None, encoder: str | Encoder | None = None, **options: Any
 ) -> OpenSearchRetriever:
     """Opens `elasticsearch://HOST:9200[,HOST:9200]/INDEX`."""
-    return _open(name, "elasticsearch", encoder, **options)
+    return _open(name, "elasticsearch", corpus, encoder, **options)

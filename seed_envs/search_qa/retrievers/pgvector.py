@@ -15,47 +15,63 @@ from numpy.typing import NDArray
 
 from seed_envs.errors import require
 from seed_envs.search_qa.corpus import Corpus
-from seed_envs.search_qa.encoders import Encoder, open_encoder, record_as_json
-from seed_envs.search_qa.retrievers.base import Capabilities, Hit, RetrieverMismatch, check_k, fingerprint_of
-from seed_envs.search_qa.retrievers.ingest import ingest_in_order
+from seed_envs.search_qa.encoders import Encoder, open_encoder
+from seed_envs.search_qa.retrievers.base import Capabilities, FailureDetails, Hit, RetrievalRejected, check_k
+from seed_envs.search_qa.retrievers.holding import HoldingRetriever, Label
 from seed_envs.search_qa.retrievers.service import ServiceConnections
 
+EF_SEARCH = 40
+"""The width of pgvector's HNSW searches where nobody says otherwise, as the extension's manual states it."""
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,50}\Z")
 
 
-class PgVectorRetriever:
+class PgVectorRetriever(HoldingRetriever):
     """A client of one table.
 
     Args:
         address: `postgresql://...`, as psycopg takes it.
         table: Table name; lower-case letters, digits, underscores.
         encoder: Makes the vectors.
-        ef_search: HNSW search width; None keeps the server's.
+        ef_search: HNSW search width; raised to `k` where that is more, since HNSW finds no more passages than its
+            width. None is the server's usual 40.
+        corpus: The collection that the table must hold; None takes what is there.
     """
 
-    def __init__(self, address: str, table: str, encoder: Encoder, ef_search: int | None = None) -> None:
+    engine = "pgvector"
+    batch = 512
+
+    def __init__(
+        self,
+        address: str,
+        table: str,
+        encoder: Encoder,
+        ef_search: int | None = None,
+        corpus: Corpus | None = None,
+    ) -> None:
         if not _NAME.match(table):
             raise ValueError(f"table={table!r}: expected lower-case letters, digits and underscores")
         require("psycopg", "pgvector", "PostgreSQL retrieval")
-        self.table, self.encoder, self._address, self._ef_search = table, encoder, address, ef_search
-        self.capabilities = Capabilities(vector=True)
         parts = urlsplit(address)
         shown = f"{parts.hostname or 'socket'}:{parts.port or 5432}{parts.path}"
+        super().__init__(f"postgresql://{shown}?table={table}", encoder, corpus)
+        self.table, self._server, self._encoder = table, address, encoder
+        self._ef_search = EF_SEARCH if ef_search is None else int(ef_search)
+        self.capabilities = Capabilities(vector=True)
         self._connections = ServiceConnections(self._connect, shown, _lost, _timeouts)
 
-    @property
-    def fingerprint(self) -> str:
-        """Engine, table name, encoder and search width; the content of the table is not hashed."""
-        record = {"engine": "pgvector", "table": self.table, "ef": self._ef_search}
-        return fingerprint_of({**record, "encoder": record_as_json(self.encoder.record)})
+    def _parameters(self) -> dict[str, object]:
+        return {"ef": self._ef_search}
 
     def _connect(self, seconds: float) -> Any:
         import psycopg
 
-        connection = psycopg.connect(self._address, autocommit=True, connect_timeout=max(2, int(seconds)))
-        if self._ef_search is not None:
-            connection.execute("SELECT set_config('hnsw.ef_search', %s, false)", (str(int(self._ef_search)),))
-        return connection
+        return psycopg.connect(self._server, autocommit=True, connect_timeout=max(2, int(seconds)))
+
+    def read_label(self, deadline: float | None = None) -> Label | None:
+        """See `HoldingRetriever.read_label`; the label is the table's comment."""
+        query = "SELECT to_regclass(%s)::text, obj_description(to_regclass(%s), 'pg_class')"
+        row = self._connections.run(lambda c, _: c.execute(query, (self.table, self.table)).fetchone(), deadline)
+        return None if row[0] is None else Label.parse(row[1])
 
     def stored(self) -> int:
         """How many passages the table holds."""
@@ -63,33 +79,49 @@ class PgVectorRetriever:
             self._connections.run(lambda c, _: c.execute(f"SELECT count(*) FROM {self.table}").fetchone()[0], None)
         )
 
-    def ingest(self, corpus: Corpus, progress: bool = False, batch: int = 512, hnsw: bool = True) -> int:
-        """Creates the table where it is missing and loads the passages; can be interrupted and run again.
+    def _create(self, label: Label) -> None:
+        size = self._encoder.record.dimension
+
+        def create(connection: Any, _: float) -> None:
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            with connection.transaction():
+                connection.execute(
+                    f"CREATE TABLE {self.table} (position bigint PRIMARY KEY, id text UNIQUE NOT NULL, title text NOT "
+                    f"NULL, passage text NOT NULL, quoted boolean NOT NULL, vector vector({size}) NOT NULL)"
+                )
+                # A label holds hexadecimal digits, letters, digits and blanks only.
+                connection.execute(f"COMMENT ON TABLE {self.table} IS '{label.text()}'")
+
+        self._connections.run(create, None)
+
+    def _drop(self) -> None:
+        self._connections.run(lambda c, _: c.execute(f"DROP TABLE IF EXISTS {self.table}"), None)
+
+    def ingest(
+        self,
+        corpus: Corpus,
+        progress: bool = False,
+        batch: int | None = None,
+        replace: bool = False,
+        hnsw: bool = True,
+    ) -> int:
+        """As `HoldingRetriever.ingest`.
 
         Args:
             corpus: The passages.
             progress: Show a progress line.
             batch: Passages per transaction.
+            replace: Empty the table first, whatever it holds.
             hnsw: Build an HNSW index at the end; without it searches are exact and read the whole table.
         """
-        size = self.encoder.record.dimension
-
-        def create(connection: Any, _: float) -> None:
-            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-            connection.execute(
-                f"CREATE TABLE IF NOT EXISTS {self.table} (position bigint PRIMARY KEY, id text UNIQUE NOT NULL, "
-                f"title text NOT NULL, passage text NOT NULL, quoted boolean NOT NULL, vector vector({size}) NOT NULL)"
-            )
-
-        self._connections.run(create, None)
-        count = ingest_in_order(corpus, self.stored, self._write, batch, progress)
+        count = super().ingest(corpus, progress, batch, replace)
         if hnsw:
             command = f"CREATE INDEX IF NOT EXISTS {self.table}_hnsw ON {self.table} USING hnsw (vector vector_ip_ops)"
             self._connections.run(lambda c, _: c.execute(command), None)
         return count
 
     def _write(self, first: int, passages: list[Hit]) -> None:
-        vectors = self.encoder.encode_passages([hit.contents for hit in passages])
+        vectors = self._encoder.encode_passages([hit.contents for hit in passages])
         rows = [
             (first + number, hit.id, hit.title, hit.text, hit.quoted, _literal(vectors[number]))
             for number, hit in enumerate(passages)
@@ -108,7 +140,8 @@ class PgVectorRetriever:
         check_k(k)
         if not queries:
             return []
-        vectors = [_literal(vector) for vector in self.encoder.encode_queries(list(queries))]
+        self._checked(deadline)
+        vectors = [_literal(vector) for vector in self._encoder.encode_queries(list(queries))]
         # <#> is the negative inner product.
         command = (
             f"SELECT id, title, passage, quoted, -(vector <#> %s::vector) FROM {self.table} "
@@ -119,19 +152,18 @@ class PgVectorRetriever:
             milliseconds = str(max(1, int(seconds * 1000)))
             with connection.pipeline(), connection.cursor() as cursor:
                 cursor.execute("SELECT set_config('statement_timeout', %s, false)", (milliseconds,))
+                cursor.execute("SELECT set_config('hnsw.ef_search', %s, false)", (str(max(k, self._ef_search)),))
                 cursors = [connection.execute(command, (vector, vector, k)) for vector in vectors]
                 return [[_hit(row) for row in found.fetchall()] for found in cursors]
 
-        return self._connections.run(find, deadline)
+        import psycopg
 
-    def check(self, corpus: Corpus) -> None:
-        """Compares the number of passages.
-
-        Raises:
-            RetrieverMismatch: They differ.
-        """
-        if (found := self.stored()) != len(corpus):
-            raise RetrieverMismatch(f"table {self.table}: holds {found} passages, the collection has {len(corpus)}")
+        try:
+            return self._connections.run(find, deadline)
+        except psycopg.errors.UndefinedTable as error:
+            raise self._missing() from error
+        except psycopg.DatabaseError as error:
+            raise RetrievalRejected(f"refused: {error}", FailureDetails(self.address)) from error
 
     def close(self) -> None:
         """Closes this thread's connection."""
@@ -168,4 +200,4 @@ def open_pgvector(
     table = parameters.pop("table", ["passages"])[0]
     rest = "&".join(f"{key}={value}" for key, values in parameters.items() for value in values)
     chosen = open_encoder(encoder) if isinstance(encoder, str) else encoder
-    return PgVectorRetriever(urlunsplit(parts._replace(query=rest)), table, chosen, **options)
+    return PgVectorRetriever(urlunsplit(parts._replace(query=rest)), table, chosen, corpus=corpus, **options)

@@ -9,15 +9,15 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from seed_envs.search_qa.corpus import Corpus
-from seed_envs.search_qa.encoders import Encoder, open_encoder, record_as_json
-from seed_envs.search_qa.retrievers.base import Capabilities, Hit, RetrievalRejected, check_k, fingerprint_of
+from seed_envs.search_qa.encoders import Encoder, open_encoder
+from seed_envs.search_qa.retrievers.base import Capabilities, Hit, RetrievalRejected, check_k
 from seed_envs.search_qa.retrievers.endpoints import BadAnswer, Endpoints
-from seed_envs.search_qa.retrievers.ingest import ingest_in_order
+from seed_envs.search_qa.retrievers.holding import NO_LABEL, HoldingRetriever, Label
 
 _LOAD_SECONDS = 120.0
 
 
-class QdrantRetriever:
+class QdrantRetriever(HoldingRetriever):
     """A client of one collection.
 
     Args:
@@ -25,45 +25,73 @@ class QdrantRetriever:
         collection: Collection name; a passage's position is its point id.
         encoder: Makes the vectors.
         api_key: Sent as `api-key` where given.
+        corpus: The passages that the collection must hold; None takes what is there.
     """
 
-    def __init__(self, base: str, collection: str, encoder: Encoder, api_key: str = "") -> None:
-        self.collection, self.encoder = collection, encoder
+    engine = "qdrant"
+    batch = 256
+
+    def __init__(
+        self, base: str, collection: str, encoder: Encoder, api_key: str = "", corpus: Corpus | None = None
+    ) -> None:
+        super().__init__(f"qdrant://{base.partition('://')[2]}/{collection}", encoder, corpus)
+        self.collection, self._encoder = collection, encoder
         self.capabilities = Capabilities(vector=True, tie_stable=False)
         self._path = "/collections/" + quote(collection, safe="")
         self._endpoints = Endpoints([base], {"api-key": api_key} if api_key else {})
-
-    @property
-    def fingerprint(self) -> str:
-        """Engine, collection name and encoder; the content of a remote collection is not hashed."""
-        record = {"engine": "qdrant", "collection": self.collection, "encoder": record_as_json(self.encoder.record)}
-        return fingerprint_of(record)
+        self._loading = NO_LABEL
 
     def _call(self, method: str, path: str, payload: Any = None, deadline: float | None = None) -> Any:
         body = b"" if payload is None else json.dumps(payload).encode()
         return self._endpoints.call(method, self._path + path, body, "application/json", _read_result, deadline)
 
+    def read_label(self, deadline: float | None = None) -> Label | None:
+        """See `HoldingRetriever.read_label`; every point carries the label, and all must carry the same."""
+        first = {"limit": 1, "with_payload": ["label"], "with_vector": False}
+        try:
+            points = self._call("POST", "/points/scroll", first, deadline)["points"]
+        except RetrievalRejected as error:
+            if error.details.status == 404:
+                return None
+            raise
+        label = Label.parse(points[0]["payload"].get("label")) if points else self._loading
+        return label if label == NO_LABEL or self._count(label) == self._count(None) else NO_LABEL
+
+    def _count(self, label: Label | None) -> int:
+        wanted: dict[str, Any] = {"exact": True}
+        if label is not None:
+            wanted["filter"] = {"must": [{"key": "label", "match": {"value": label.text()}}]}
+        return int(self._call("POST", "/points/count", wanted)["count"])
+
     def stored(self) -> int:
         """How many points the collection holds."""
-        return int(self._call("POST", "/points/count", {"exact": True})["count"])
+        return self._count(None)
 
-    def ingest(self, corpus: Corpus, progress: bool = False, batch: int = 256) -> int:
-        """Creates the collection where it is missing and loads the passages; can be interrupted and run again."""
-        size = self.encoder.record.dimension
-        try:
-            self._call("PUT", "", {"vectors": {"size": size, "distance": "Dot"}}, time.monotonic() + _LOAD_SECONDS)
-        except RetrievalRejected as error:
-            if "already exists" not in str(error):
-                raise
-        return ingest_in_order(corpus, self.stored, self._write, batch, progress)
+    def _create(self, label: Label) -> None:
+        vectors = {"size": self._encoder.record.dimension, "distance": "Dot"}
+        self._call("PUT", "", {"vectors": vectors}, time.monotonic() + _LOAD_SECONDS)
+
+    def _drop(self) -> None:
+        self._call("DELETE", "", None, time.monotonic() + _LOAD_SECONDS)
+
+    def ingest(self, corpus: Corpus, progress: bool = False, batch: int | None = None, replace: bool = False) -> int:
+        """See `HoldingRetriever.ingest`."""
+        self._loading = self._label_of(corpus)
+        return super().ingest(corpus, progress, batch, replace)
 
     def _write(self, first: int, passages: list[Hit]) -> None:
-        vectors = self.encoder.encode_passages([hit.contents for hit in passages])
+        vectors = self._encoder.encode_passages([hit.contents for hit in passages])
         points = [
             {
                 "id": first + number,
                 "vector": vectors[number].tolist(),
-                "payload": {"id": hit.id, "title": hit.title, "text": hit.text, "quoted": hit.quoted},
+                "payload": {
+                    "id": hit.id,
+                    "title": hit.title,
+                    "text": hit.text,
+                    "quoted": hit.quoted,
+                    "label": self._loading.text(),
+                },
             }
             for number, hit in enumerate(passages)
         ]
@@ -74,9 +102,11 @@ class QdrantRetriever:
         check_k(k)
         if not queries:
             return []
-        vectors = self.encoder.encode_queries(list(queries)).tolist()
+        self._checked(deadline)
+        vectors = self._encoder.encode_queries(list(queries)).tolist()
         searches = [{"query": vector, "limit": k, "with_payload": True} for vector in vectors]
-        results = self._call("POST", "/points/query/batch", {"searches": searches}, deadline)
+        with self._missing_if_404():
+            results = self._call("POST", "/points/query/batch", {"searches": searches}, deadline)
         return _read_searches(results, len(queries))
 
     def close(self) -> None:
@@ -84,7 +114,7 @@ class QdrantRetriever:
         self._endpoints.close()
 
 
-def _read_result(body: bytes, kind: str) -> Any:
+def _read_result(body: bytes, headers: Mapping[str, str]) -> Any:
     try:
         answer = json.loads(body)
     except ValueError as error:
@@ -120,4 +150,4 @@ def open_qdrant(
         raise ValueError(f"retriever={name!r}: write qdrant://HOST:6333/COLLECTION, with ?tls=1 for https")
     scheme = "https" if parse_qs(parts.query).get("tls") == ["1"] else "http"
     chosen = open_encoder(encoder) if isinstance(encoder, str) else encoder
-    return QdrantRetriever(f"{scheme}://{parts.netloc.split('@')[-1]}", collection, chosen, api_key)
+    return QdrantRetriever(f"{scheme}://{parts.netloc.split('@')[-1]}", collection, chosen, api_key, corpus)

@@ -7,9 +7,9 @@ escaped on this side; the index is made without stop words.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import numpy as np
 
@@ -17,16 +17,16 @@ from seed_envs.errors import require
 from seed_envs.lucene.analyzer import STOP_WORDS
 from seed_envs.lucene.tokenizer import tokenize
 from seed_envs.search_qa.corpus import Corpus
-from seed_envs.search_qa.encoders import Encoder, open_encoder, record_as_json
-from seed_envs.search_qa.retrievers.base import Capabilities, Hit, check_k, fingerprint_of
-from seed_envs.search_qa.retrievers.ingest import ingest_in_order
+from seed_envs.search_qa.encoders import Encoder, open_encoder
+from seed_envs.search_qa.retrievers.base import Capabilities, FailureDetails, Hit, RetrievalRejected, check_k
+from seed_envs.search_qa.retrievers.holding import HoldingRetriever, Label
 from seed_envs.search_qa.retrievers.service import ServiceConnections
 
 _SPECIAL = re.compile(r"([^\w])")
 _FIELDS = ("id", "title", "text", "quoted")
 
 
-class RedisRetriever:
+class RedisRetriever(HoldingRetriever):
     """A client of one RediSearch index.
 
     Args:
@@ -36,22 +36,31 @@ class RedisRetriever:
         index: Index name, also the prefix of its keys.
         encoder: Search by vectors of this encoder instead of words.
         password: For servers that ask for one.
+        username: For servers with users.
+        corpus: The collection that the index must hold; None takes what is there.
     """
 
+    engine = "redis"
+    batch = 500
+
     def __init__(
-        self, host: str, port: int, database: int, index: str, encoder: Encoder | None = None, password: str = ""
+        self,
+        host: str,
+        port: int,
+        database: int,
+        index: str,
+        encoder: Encoder | None = None,
+        password: str = "",
+        username: str = "",
+        corpus: Corpus | None = None,
     ) -> None:
         require("redis", "redis", "Redis retrieval")
-        self.index, self.encoder = index, encoder
+        super().__init__(f"redis://{host}:{port}/{database}?index={index}", encoder, corpus)
+        self.index = index
         self.capabilities = Capabilities(vector=encoder is not None, tie_stable=False)
-        self._address: dict[str, Any] = {"host": host, "port": port, "db": database, "password": password or None}
+        self._server: dict[str, Any] = {"host": host, "port": port, "db": database}
+        self._server |= {"password": password or None, "username": username or None}
         self._connections = ServiceConnections(self._connect, f"{host}:{port}/{database}", _lost, _timeouts, True)
-
-    @property
-    def fingerprint(self) -> str:
-        """Engine, index name and encoder; the content of the index is not hashed."""
-        encoder = record_as_json(self.encoder.record) if self.encoder is not None else None
-        return fingerprint_of({"engine": "redis", "index": self.index, "encoder": encoder})
 
     def _connect(self, seconds: float) -> Any:
         import redis
@@ -60,7 +69,7 @@ class RedisRetriever:
 
         # Protocol 2 answers in plain lists, whatever the client's version prefers; retries are this side's business.
         return redis.Redis(
-            **self._address,
+            **self._server,
             protocol=2,
             socket_connect_timeout=min(1.0, seconds),
             socket_timeout=seconds,
@@ -70,27 +79,42 @@ class RedisRetriever:
     def _command(self, *parts: Any, deadline: float | None = None) -> Any:
         return self._connections.run(lambda client, _: client.execute_command(*parts), deadline)
 
+    @property
+    def _label_key(self) -> str:
+        # Outside the prefix of the passages, which are indexed.
+        return f"seed-collection:{self.index}"
+
+    def read_label(self, deadline: float | None = None) -> Label | None:
+        """See `HoldingRetriever.read_label`; the label is a key of its own."""
+        import redis
+
+        try:
+            self._command("FT.INFO", self.index, deadline=deadline)
+        except redis.ResponseError as error:
+            if _is_missing(error):
+                return None
+            raise
+        kept = self._command("GET", self._label_key, deadline=deadline)
+        return Label.parse(kept.decode("utf-8", "replace") if kept is not None else None)
+
     def stored(self) -> int:
         """How many passages the index holds."""
         info = self._command("FT.INFO", self.index)
         table = dict(zip(info[::2], info[1::2], strict=False))
         return int(table[b"num_docs"])
 
-    def ingest(self, corpus: Corpus, progress: bool = False, batch: int = 500) -> int:
-        """Creates the index where it is missing and loads the passages; can be interrupted and run again."""
-        import redis
-
+    def _create(self, label: Label) -> None:
         schema: list[Any] = ["contents", "TEXT"]
         if self.encoder is not None:
             size = self.encoder.record.dimension
             schema += ["vector", "VECTOR", "HNSW", 6, "TYPE", "FLOAT32", "DIM", size, "DISTANCE_METRIC", "IP"]
-        try:
-            prefix = ["ON", "HASH", "PREFIX", 1, f"{self.index}:", "STOPWORDS", 0]
-            self._command("FT.CREATE", self.index, *prefix, "SCHEMA", *schema)
-        except redis.ResponseError as error:
-            if "already exists" not in str(error):
-                raise
-        return ingest_in_order(corpus, self.stored, self._write, batch, progress)
+        self._command("SET", self._label_key, label.text())
+        prefix = ["ON", "HASH", "PREFIX", 1, f"{self.index}:", "STOPWORDS", 0]
+        self._command("FT.CREATE", self.index, *prefix, "SCHEMA", *schema)
+
+    def _drop(self) -> None:
+        self._command("FT.DROPINDEX", self.index, "DD")
+        self._command("DEL", self._label_key)
 
     def _write(self, first: int, passages: list[Hit]) -> None:
         vectors = None
@@ -102,7 +126,8 @@ class RedisRetriever:
             for number, hit in enumerate(passages):
                 fields: dict[str, Any] = {
                     "id": hit.id, "title": hit.title, "text": hit.text, "quoted": int(hit.quoted),
-                    "contents": hit.contents,
+                    # A line break separates no words there; this field is searched, never shown.
+                    "contents": " ".join(hit.contents.split()),
                 }  # fmt: skip
                 if vectors is not None:
                     fields["vector"] = vectors[number].astype("<f4").tobytes()
@@ -116,6 +141,7 @@ class RedisRetriever:
         check_k(k)
         if not queries:
             return []
+        self._checked(deadline)
         commands = self._commands(list(queries), k)
 
         def find(client: Any, _: float) -> list[Any]:
@@ -125,9 +151,19 @@ class RedisRetriever:
                     pipe.execute_command(*command)
             return list(pipe.execute())
 
-        answers = iter(self._connections.run(find, deadline) if any(commands) else [])
+        answers = iter(self._found(find, deadline) if any(commands) else [])
         read = _read_words if self.encoder is None else _read_vectors
         return [read(next(answers)) if command is not None else [] for command in commands]
+
+    def _found(self, find: Callable[[Any, float], list[Any]], deadline: float | None) -> list[Any]:
+        import redis
+
+        try:
+            return self._connections.run(find, deadline)
+        except redis.ResponseError as error:
+            if _is_missing(error):
+                raise self._missing() from error
+            raise RetrievalRejected(f"refused: {error}", FailureDetails(self.address)) from error
 
     def _commands(self, queries: list[str], k: int) -> list[list[Any] | None]:
         """One FT.SEARCH per query; None for a query without words."""
@@ -180,6 +216,10 @@ def _read_vectors(answer: Sequence[Any]) -> list[Hit]:
     return [_hit(fields, 1.0 - float(fields["distance"])) for fields in found]
 
 
+def _is_missing(error: BaseException) -> bool:
+    return any(words in str(error).lower() for words in ("unknown index name", "no such index", "index not found"))
+
+
 def _lost() -> tuple[type[BaseException], ...]:
     import redis
 
@@ -195,10 +235,18 @@ def _timeouts() -> tuple[type[BaseException], ...]:
 def open_redis(
     name: str, corpus: Corpus | None, encoder: str | Encoder | None = None, **options: Any
 ) -> RedisRetriever:
-    """Opens `redis://[:PASSWORD@]HOST:6379/0?index=NAME`; words unless an encoder is given."""
+    """Opens `redis://[USER][:PASSWORD@]HOST:6379/0?index=NAME`, percent-encoded where needed; words unless an encoder
+    is given.
+
+    Raises:
+        ValueError: The database is no number.
+    """
     parts = urlsplit(name)
     index = parse_qs(parts.query).get("index", ["passages"])[0]
     chosen = open_encoder(encoder) if isinstance(encoder, str) else encoder
-    database = int(parts.path.strip("/") or 0)
+    database = unquote(parts.path).strip("/") or parse_qs(parts.query).get("db", ["0"])[0]
+    if not (database.isascii() and database.isdecimal()):
+        raise ValueError(f"redis: database {database!r}; write redis://HOST:6379/NUMBER?index=NAME")
     host, port = parts.hostname or "127.0.0.1", parts.port or 6379
-    return RedisRetriever(host, port, database, index, chosen, password=parts.password or "", **options)
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    return RedisRetriever(host, port, int(database), index, chosen, password, user, corpus=corpus, **options)
