@@ -451,7 +451,7 @@ FIELDS = [
 @pytest.mark.parametrize("field", ["topk", "return_scores"])
 def test_fields_are_taken_and_refused_as_the_original_does(field):
     """Its request is a pydantic model with `topk: Optional[int] = None` and `return_scores: bool = False`."""
-    pydantic = pytest.importorskip("pydantic", reason="the original's request is a pydantic model")
+    pydantic = pytest.importorskip("pydantic", reason="services: the original's request is a pydantic model")
     kinds = {"topk": (int | None, None), "return_scores": (bool, False)}
     model = pydantic.create_model("QueryRequest", queries=(list[str], ...), **{field: kinds[field]})
     for value in FIELDS:
