@@ -29,6 +29,21 @@ def check_choice(name: str, value: object, known: Iterable[object]) -> None:
         raise UnknownOption(f"{name}={value!r} is unknown; expected one of {accepted}.{hint}")
 
 
+def refuse_ignored(because: str, **given: tuple[object, object]) -> None:
+    """Refuses arguments that would have no effect.
+
+    Args:
+        because: Which other argument makes them meaningless, for the error.
+        **given: Value and default of every such argument.
+
+    Raises:
+        UnknownOption: For the first that is not its default.
+    """
+    for name, (value, default) in given.items():
+        if value != default:
+            raise UnknownOption(f"{name}={value!r} has no effect with {because}; leave one of the two out")
+
+
 def whole_number(name: str, value: SupportsIndex, least: int | None = None) -> int:
     """A whole number as a plain ``int``; NumPy's integers are welcome, booleans and floats are not.
 

@@ -24,7 +24,17 @@ from seed_envs.alfworld.generator import rooms
 from seed_envs.alfworld.journal import Journal
 from seed_envs.alfworld.oracle import Planner, secrets
 from seed_envs.alfworld.quirks import Quirks, QuirkSpec
-from seed_envs.alfworld.tasks import ORIGINAL_SPLITS, SPLITS, TaskChooser, TaskSource, belongs, plain_id
+from seed_envs.alfworld.tasks import (
+    GENERATED_SPLITS,
+    ORIGINAL_SPLITS,
+    PROCEDURAL_SPLITS,
+    SPLITS,
+    TaskChooser,
+    TaskSource,
+    belongs,
+    plain_id,
+)
+from seed_envs.arguments import refuse_ignored
 from seed_envs.base import MAX_ACTION_LENGTH, LazyActions, Outcome, SeedEnv, TaskStatus
 from seed_envs.data_card import DataSource
 from seed_envs.errors import InvalidState
@@ -125,7 +135,7 @@ class ALFWorldEnv(SeedEnv[str]):
 
     | argument | default | meaning |
     |---|---|---|
-    | `split` | `"mini_train"` | split that `reset` draws from |
+    | `split` | `"mini_train"` | split that `reset` draws from; `"train"` where `data_dir` is given |
     | `task_types` | all | families to draw from |
     | `scenes` | all | room numbers to draw from; compact games have none |
     | `generator` | {} | limits for procedural games: `kinds`, `copies`, `receptacles`, `task_type`, `scene` |
@@ -190,7 +200,7 @@ class ALFWorldEnv(SeedEnv[str]):
     def __init__(
         self,
         *,
-        split: str = "mini_train",
+        split: str | None = None,
         task_types: Collection[str] = (),
         scenes: Collection[int] = (),
         generator: Mapping[str, Any] | None = None,
@@ -204,6 +214,8 @@ class ALFWorldEnv(SeedEnv[str]):
         privileged: bool = False,
         render_mode: str | None = None,
     ) -> None:
+        if split is None:
+            split = "mini_train" if data_dir is None else "train"
         super().__init__(split=split, render_mode=render_mode)
         arguments.check_choices(
             wording=wording, feedback=feedback, parser=parser, opening=opening, engine=engine, privileged=privileged
@@ -213,8 +225,12 @@ class ALFWorldEnv(SeedEnv[str]):
         self.privileged = privileged
         self.task_types = arguments.check_task_types(task_types)
         self.scenes = arguments.check_scenes(scenes)
+        if self.split in GENERATED_SPLITS and engine == "native":
+            refuse_ignored(f"split={self.split!r}", data_dir=(data_dir, None))
         self.source = TaskSource(data_dir)
         self._chooser = TaskChooser(self.source, rooms.Knobs.checked({} if generator is None else generator))
+        if self.split not in PROCEDURAL_SPLITS:
+            refuse_ignored(f"split={self.split!r}", generator=(generator or {}, {}))
         self._engine: Engine | None = None
         self._planner: Planner | None = None
         self._journal = Journal()

@@ -34,9 +34,10 @@ from seed_envs.tasks import Manifest
 MINI_SPLITS: Final = ("mini_train", "mini_valid_seen", "mini_valid_unseen")
 PROCEDURAL_SPLITS: Final = tuple(f"procedural_{part}" for part in rooms.PARTS)
 COMPACT_SPLITS: Final = tuple(f"compact_{part}" for part in compact.PARTS)
+GENERATED_SPLITS: Final = (*MINI_SPLITS, *PROCEDURAL_SPLITS, *COMPACT_SPLITS)
 CUSTOM_SPLIT: Final = "custom"
 MAX_GENERATED_SEED: Final = 2**31
-SPLITS: Final = (*MINI_SPLITS, *PROCEDURAL_SPLITS, *COMPACT_SPLITS, *OFFICIAL_SPLITS, CUSTOM_SPLIT)
+SPLITS: Final = (*GENERATED_SPLITS, *OFFICIAL_SPLITS, CUSTOM_SPLIT)
 _GENERATED: Final = ("procedural/", "compact/")
 _FILES_OF_A_GAME: Final = (GAME_FILE, "traj_data.json", "initial_state.pddl")
 DOWNLOAD_COMMAND: Final = "python -m seed_envs.alfworld download --output {folder}"
@@ -134,6 +135,7 @@ class TaskSource:
             raise DataMissing(
                 f"split {split!r} lists {len(listed):,} official games, {len(missing):,} of them are not in "
                 f"{self._where()}, the first being {missing[0]!r}; run: {self._cure()}"
+                + ("" if len(missing) < len(listed) else ". For games of your own in it pass split='custom'")
             )
         self._complete.add(split)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
-from seed_envs.arguments import check_choice
+from seed_envs.arguments import check_choice, refuse_ignored
 from seed_envs.base import LazyActions, Outcome, SeedEnv, TaskStatus
 from seed_envs.errors import InvalidState, OracleUnavailable
 from seed_envs.spaces import UnicodeText
@@ -69,6 +69,8 @@ class CardGameEnv(SeedEnv[Observation]):
             ("size", size, SIZES),
         ):
             check_choice(label, value, known)
+        if obs_mode == "text" and render_mode != "rgb_array":
+            refuse_ignored("obs_mode='text'", size=(size, SIZES[0]))
         super().__init__(split=split, render_mode=render_mode)
         self.puzzle, self.source = puzzle, HandSource(puzzle, hands)
         self._rules, self._size = RULE_SETS[rules], size

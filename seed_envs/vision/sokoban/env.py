@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from seed_envs.arguments import check_choice
+from seed_envs.arguments import check_choice, refuse_ignored
 from seed_envs.base import Outcome, SeedEnv, TaskStatus
 from seed_envs.data_card import DataSource
 from seed_envs.errors import InvalidState, OracleUnavailable, UnknownOption
@@ -24,7 +24,7 @@ from seed_envs.vision.sokoban.oracle import Oracle
 from seed_envs.vision.sokoban.render import TILE_SIZES, Canvas, frame
 from seed_envs.vision.sokoban.rules import ACTION_SETS, RULES, Game, State
 from seed_envs.vision.sokoban.sources import SPLITS
-from seed_envs.vision.sokoban.tasks import make_source
+from seed_envs.vision.sokoban.tasks import LEVEL_SOURCES, make_source
 from seed_envs.vision.sokoban.text import TEXT_FORMATS, plain_grid, visible_cells
 from seed_envs.vision.sokoban.xsb import parse_levels
 
@@ -194,6 +194,14 @@ class SokobanEnv(SeedEnv[Observation]):
             )
         if not isinstance(shaping, (int, float)) or not math.isfinite(shaping):
             raise UnknownOption(f"shaping={shaping!r}; expected a finite number, 0 for no shaping")
+        if levels not in LEVEL_SOURCES[:1]:
+            lengths = {"min_steps": (min_steps, 4), "max_steps": (max_steps, 15)}
+            shape = {} if levels in LEVEL_SOURCES[:2] else {"size": (size, 6), "boxes": (boxes, 1)}
+            refuse_ignored(f"levels={str(levels)!r}", **lengths, **shape)
+        if parsing == "substring":
+            refuse_ignored("parsing='substring'", max_actions=(max_actions, 1))
+        if obs_mode == "text" and render_mode != "rgb_array":
+            refuse_ignored("obs_mode='text'", tile=(tile, 28))
         sides = size if isinstance(size, (tuple, list)) else (size, size)
         if len(sides) != 2:
             raise UnknownOption(f"size={size!r}; expected one side, or rows and columns")
