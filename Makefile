@@ -6,12 +6,13 @@ export OMP_NUM_THREADS ?= 1
 export HF_HUB_DISABLE_TELEMETRY = 1
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help quickstart test test-all lint docs clean
+.PHONY: help quickstart test test-all mutants lint docs clean
 
 help:
 	@echo "make quickstart   install, then stage 1, SEED and GRPO on the embedded ALFWorld problem (under 10 minutes)"
 	@echo "make test         install all test dependencies, then run the test suite"
 	@echo "make test-all     the same with the tests that take more than a minute each"
+	@echo "make mutants      put a small sample of faults into the core; the tests must notice them"
 	@echo "make lint         ruff, codespell and mypy"
 	@echo "make docs         rebuild the generated pages under docs/"
 	@echo "make clean        remove $(VENV) and build output"
@@ -27,6 +28,12 @@ test:
 test-all:
 	@scripts/install.sh $(VENV) test
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+
+# A run over many: make mutants MUTANTS=300
+MUTANTS ?= 24
+mutants:
+	@scripts/install.sh $(VENV) test
+	$(PY) -m scripts.mutation --sample $(MUTANTS)
 
 lint:
 	@scripts/install.sh $(VENV) lint

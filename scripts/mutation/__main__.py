@@ -70,7 +70,7 @@ def run_sample(chosen: list[Fault], core: dict[str, list[str]], equivalents: dic
     """Run the faults one after the other and print what became of them."""
     from scripts.mutation.run import load_libraries, run_tests
 
-    load_libraries()
+    load_libraries([fault.path for fault in chosen])
     outcomes: Counter[str] = Counter()
     killers: dict[str, list[str]] = {}
     survivors: list[Fault] = []

@@ -57,6 +57,7 @@ _NAMES = {
     "log": "exp",
 }
 _LEFT_OUT = {"detach", "clamp", "strip", "lower", "casefold", "removeprefix", "removesuffix", "sorted"}
+_COMMUTATIVE = {*_NAMES, "isinstance", "maximum", "minimum", "logaddexp", "isclose", "allclose", "equal", "array_equal"}
 _UNTOUCHED = ("annotation", "returns", "decorator_list", "type_params")
 _DELETED = (ast.AugAssign, ast.Raise, ast.Continue, ast.Break, ast.Delete)
 
@@ -199,7 +200,7 @@ def _other_calls(node: ast.Call) -> Iterator[ast.AST]:
     if called in _LEFT_OUT:
         yield node.func.value if isinstance(node.func, ast.Attribute) else node.args[0]
     plain = [argument for argument in node.args[:2] if not isinstance(argument, ast.Starred)]
-    if len(plain) == 2 and ast.dump(plain[0]) != ast.dump(plain[1]) and called not in (*_NAMES, "isinstance"):
+    if len(plain) == 2 and ast.dump(plain[0]) != ast.dump(plain[1]) and called not in _COMMUTATIVE:
         yield ast.Call(node.func, [*plain[::-1], *node.args[2:]], node.keywords)
     for index in range(len(node.keywords)):
         yield ast.Call(node.func, node.args, node.keywords[:index] + node.keywords[index + 1 :])

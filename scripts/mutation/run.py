@@ -26,15 +26,16 @@ import pytest
 
 from scripts.mutation.faults import Fault, with_fault
 
-HEAVY = ("numpy", "gymnasium", "torch", "transformers", "trl", "datasets", "peft", "yaml", "httpx", "hypothesis")
+LIBRARIES = ("numpy", "gymnasium", "hypothesis", "yaml", "httpx")
+TRAINING = ("torch", "transformers", "trl", "datasets", "peft")
 PACKAGES = {"seed_envs": "seed_envs", "seed_trainer": "seed_trainer", "benchmarks": "seed_benchmarks"}
 #: Seconds of processor time after which a faulty module is taken to hang.
 CPU_LIMIT = 240
 
 
-def load_libraries() -> None:
-    """Import once what every fork needs."""
-    for name in HEAVY:
+def load_libraries(paths: Sequence[str]) -> None:
+    """Import once what every fork needs for faults in these modules."""
+    for name in (*LIBRARIES, *(TRAINING if any(path.startswith("seed_trainer") for path in paths) else ())):
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)
     ours = [name for name in sys.modules if name.split(".")[0] in (*PACKAGES, *PACKAGES.values())]
