@@ -126,6 +126,7 @@ def rollout(
         _fill(pool, live, waiting, env_id, finish, skill_for)
         if not live:
             return [done[index] for index in sorted(done)]
+        # In task order: which slot happened to be free must not decide the order in which a policy samples.
         slots = sorted(live, key=lambda slot: live[slot].index)
         requests = [_request(pool, slot, live[slot], profile) for slot in slots]
         started = time.perf_counter()

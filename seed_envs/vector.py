@@ -53,6 +53,7 @@ class EnvPool:
         if timeout is not None and backend != "process":
             raise ValueError(f"backend={backend!r} cannot enforce timeout={timeout}; use backend='process'")
         self.size = size
+        # Child processes get threads, too: each waits for the answer of its own child, so that all work at once.
         self._threads = ThreadPoolExecutor(size) if backend != "inline" else None
         self._slots: list[Slot] = []
         try:

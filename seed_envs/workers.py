@@ -96,6 +96,7 @@ class ProcessSlot:
             self._connection = None
         if process is None:
             return None
+        # The closed pipe is its sign to end; one that is busy or hangs does not look, and is killed.
         process.join(0.2)
         if process.is_alive():
             process.kill()

@@ -95,6 +95,8 @@ def _term_scores(postings: Postings, start: int, stop: int, weight: float, count
     """The float32 scores of one term's postings."""
     if count == 1:
         return postings.impacts[start:stop]
+    # Lucene rounds idf * count to float32 first. Doubling never rounds, so stored scores can be scaled; other counts
+    # have to be computed anew to end in the same bit.
     if is_power_of_two(count):
         return postings.impacts[start:stop] * np.float32(count)
     frequencies = postings.frequencies[start:stop].astype(np.float32)
@@ -111,6 +113,7 @@ def _dense_hits(
     threshold = np.partition(total, size - k)[size - k] if k < size else np.float32(0.0)
     best = np.flatnonzero(total >= threshold if threshold > 0.0 else total)
     kept = total[best]
+    # Stable, over ascending passages: among equal scores the lower number wins, as in Lucene's queue.
     order = np.argsort(-kept, kind="stable")[:k]
     return best[order].astype(np.int32), kept[order]
 
@@ -155,6 +158,7 @@ def _one_query(postings: Postings, terms: NDArray[np.int64], counts: NDArray[np.
     candidates = touched[0] if len(touched) == 1 else np.concatenate(touched)
     scores32 = accumulator[candidates].astype(np.float32)
     accumulator[candidates] = 0.0
+    # A passage stands here once for every term it holds, so k different ones are surely among so many of the best.
     spare = k * len(touched)
     if candidates.shape[0] > spare:
         threshold = np.partition(scores32, candidates.shape[0] - spare)[candidates.shape[0] - spare]

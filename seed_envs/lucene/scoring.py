@@ -28,6 +28,8 @@ def encode_lengths(lengths: NDArray[np.integer[Any]]) -> NDArray[np.uint8]:
     >>> decode_lengths(encode_lengths(np.array([39, 41, 59, 150, 5000]))).tolist()
     [39, 40, 56, 144, 4632]
     """
+    # Lucene's intToByte4: a floating-point number with three bits of mantissa, its leading one implied, on top of 24
+    # codes that mean themselves.
     values = np.asarray(lengths, dtype=np.int64)
     rest = np.maximum(values - _FREE_CODES, 0)
     bits = np.zeros(values.shape, dtype=np.int64)

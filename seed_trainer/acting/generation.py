@@ -143,6 +143,7 @@ def _filtered(logits_BV: Tensor, decoding: Decoding) -> Tensor:
         logits_BV = logits_BV.masked_fill(logits_BV < threshold, -torch.inf)
     if decoding.top_p < 1.0:
         ordered, index = logits_BV.sort(dim=-1, descending=True)
+        # What lies before a token decides: the token that crosses top_p is kept, and so is the first one always.
         before = ordered.softmax(-1).cumsum(-1) - ordered.softmax(-1)
         ordered = ordered.masked_fill(before >= decoding.top_p, -torch.inf)
         logits_BV = torch.full_like(logits_BV, -torch.inf).scatter(1, index, ordered)
@@ -216,6 +217,7 @@ class CachedSampler:
         if state is not None and set(keys) <= set(state.keys):
             rows = [state.keys.index(key) for key in keys]
             kept = all(
+                # Logits come with new tokens only: a context that did not grow has none to be fed.
                 len(state.seen[row]) < len(context) and context[: len(state.seen[row])] == state.seen[row]
                 for row, context in zip(rows, contexts, strict=True)
             )
@@ -239,6 +241,7 @@ class CachedSampler:
         ids = torch.full((len(fresh), width), self.pad_token_id)
         mask = torch.zeros(len(fresh), width, dtype=torch.long)
         for row, tokens in enumerate(fresh):
+            # Padding goes to the left, so that the last column is the last token of every row.
             ids[row, width - len(tokens) :] = torch.tensor(tokens)
             mask[row, width - len(tokens) :] = 1
         logits = self._forward(model, state, ids.to(self.device), mask.to(self.device))
@@ -262,6 +265,7 @@ class CachedSampler:
         return self._collect(state, columns, logps, alive)
 
     def _forward(self, model: Any, state: _CacheState, ids: Tensor, mask: Tensor) -> Tensor:
+        # Padding lies between the turns of a row, not only before them: positions count real tokens, not columns.
         positions = (state.mask.sum(1, keepdim=True) + mask.cumsum(1) - 1).clamp(min=0)
         state.mask = torch.cat([state.mask, mask], dim=1)
         model_class: Any = type(model)

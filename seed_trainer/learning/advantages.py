@@ -21,6 +21,7 @@ ADVANTAGE_EPS = 1e-6
 def _normalise(values: Tensor, std: AdvantageStd, eps: float) -> Tensor:
     """Normalise one group, shape (n,). A group without spread gives exactly zero."""
     centred = values - values.mean()
+    # The float mean of equal numbers need not equal them; divided by almost nothing, that rounding would teach.
     if bool((values == values[0]).all()):
         return torch.zeros_like(values)
     if std == "off":

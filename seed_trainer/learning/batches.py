@@ -86,6 +86,7 @@ def _episode_row(episode: int, turns: list[TurnTokens]) -> list[Row]:
     turn_of: list[int] = []
     logprobs: list[float] = []
     for step, turn in enumerate(turns):
+        # What stands between two replies (end of turn, observation, next header) is read and not written: mask 0.
         between = turn.forced_ids + turn.between_ids if step else []
         completion += between + turn.reply_ids
         mask += [0] * len(between) + [1] * len(turn.reply_ids)
@@ -193,6 +194,7 @@ def filler_target(row_counts: Sequence[int], steps_per_generation: int, group_si
     groups of ``group_size``.
     """
     multiple = steps_per_generation * group_size // gcd(steps_per_generation, group_size)
+    # -(-a // b) rounds up; every process pads to the fullest one, because collectives wait for all.
     return -(-max(max(row_counts), 1) // multiple) * multiple
 
 

@@ -52,6 +52,7 @@ def policy_loss_BT(
     ratio_BT = torch.exp(logps_BT - logps_old_BT.detach())
     clipped_BT = ratio_BT.clamp(1 - epsilon, 1 + epsilon)
     if dual_clip is not None:
+        # Only negative advantages feel this cap: for positive ones the minimum below takes the tighter clip anyway.
         ratio_BT = ratio_BT.clamp(max=dual_clip)
     return -torch.min(ratio_BT * advantages_BT, clipped_BT * advantages_BT)
 
@@ -95,6 +96,7 @@ def centered_gate_BT(gates_BT: Tensor, mask_BT: Tensor, episode_B: Tensor) -> Te
     """
     same_BB = (episode_B[:, None] == episode_B[None, :]).to(gates_BT.dtype)
     sums_B, counts_B = (gates_BT * mask_BT).sum(-1), mask_BT.to(gates_BT.dtype).sum(-1)
+    # Everything minus the own episode, whose rows depend on the same sampled tokens.
     others_sum_B = sums_B.sum() - same_BB @ sums_B
     others_count_B = counts_B.sum() - same_BB @ counts_B
     half_B = torch.full_like(others_sum_B, 0.5)
@@ -148,6 +150,7 @@ def jsd_BT(
     if mix == 1.0:
         return (log_s.exp() * (log_s - log_t)).sum(-1)
     weights = torch.tensor([1.0 - mix, mix], dtype=log_s.dtype, device=log_s.device).log()
+    # log M without leaving logarithms: mixing probabilities would underflow in the tail of a large vocabulary.
     log_m = torch.logsumexp(torch.stack([log_s + weights[0], log_t + weights[1]]), dim=0)
     kl_t = (log_t.exp() * (log_t - log_m)).sum(-1)
     kl_s = (log_s.exp() * (log_s - log_m)).sum(-1)

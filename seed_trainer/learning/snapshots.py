@@ -70,6 +70,7 @@ class WeightHistory:
         if round_index not in self.rounds:
             yield
             return
+        # A copy, not a reference: the model's own tensors are overwritten in place until the block ends.
         current = trainable_parameters(model)
         _assign(model, self.rounds[round_index])
         try:

@@ -56,6 +56,7 @@ class TeacherWeights(TrainerCallback):
         if self.policy == "ema":
             for name, parameter in model.named_parameters():
                 if name in self.values:
+                    # lerp moves by its weight towards the student: 1 - decay of the way.
                     self.values[name].lerp_(parameter.detach().float(), 1.0 - self.decay)
 
     @contextmanager
