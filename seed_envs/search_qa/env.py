@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from seed_envs.arguments import check_choice, whole_number
 from seed_envs.base import MAX_ACTION_LENGTH, Outcome, SeedEnv, TaskStatus
+from seed_envs.data_card import GENERATED, DataSource
 from seed_envs.errors import InvalidState, OracleUnavailable, RetrievalError, UnknownOption
 from seed_envs.search_qa.baseline import random_reply, rule_reply
 from seed_envs.search_qa.collection import open_collection
@@ -32,7 +33,7 @@ from seed_envs.search_qa.scoring import (
     transcript,
     turns_are_good,
 )
-from seed_envs.search_qa.tasks import SPLITS, QuestionFiles, QuestionSource, open_questions
+from seed_envs.search_qa.tasks import SPLITS, GeneratedQuestions, QuestionFiles, QuestionSource, open_questions
 
 ON_ERROR = ("truncate", "raise", "empty")
 MODES = ("corrected", "legacy")
@@ -178,6 +179,7 @@ class SearchQAEnv(SeedEnv[str]):
         self._opened = False
         self._fingerprint = ""
         self._episode: Episode | None = None
+        self._data: DataSource | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles and copies: the shared search engine is left out and opened again where it is needed."""
@@ -211,6 +213,18 @@ class SearchQAEnv(SeedEnv[str]):
         """Published ids of a split, in evaluation order."""
         self.check_split(split)
         return self._source.task_ids(split)
+
+    def data_source(self, task_id: str) -> DataSource:
+        """See ``SeedEnv.data_source``: questions and passages, by name and content hash, unless both are generated."""
+        if self._data is None:
+            asked = self.questions_sha256
+            named = str(getattr(self._source, "name", type(self._source).__name__))
+            searched = Path(self._collection.name).name
+            invented = isinstance(self._source, GeneratedQuestions) and self._collection.generated
+            files = () if isinstance(self._source, GeneratedQuestions) else ((named, asked),)
+            passages = () if self._collection.generated and not asked else ((searched, self.collection_sha256),)
+            self._data = GENERATED if invented else DataSource("own", (*files, *passages))
+        return self._data
 
     def check_services(self) -> None:
         """Search once where the engine is a service; a local one is opened with the first task anyway."""
