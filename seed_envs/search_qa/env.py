@@ -222,8 +222,8 @@ class SearchQAEnv(SeedEnv[str]):
             searched = Path(self._collection.name).name
             invented = isinstance(self._source, GeneratedQuestions) and self._collection.generated
             files = () if isinstance(self._source, GeneratedQuestions) else ((named, asked),)
-            passages = () if self._collection.generated and not asked else ((searched, self.collection_sha256),)
-            self._data = GENERATED if invented else DataSource("own", (*files, *passages))
+            passages = (searched, self.collection_sha256)
+            self._data = GENERATED if invented else DataSource("own", (*files, passages))
         return self._data
 
     def check_services(self) -> None:

@@ -101,6 +101,7 @@ def _line(block: Block, episode: int, moment: Moment, rows: list[dict[str, Any]]
         "return": played.total_reward,
         "advantage": float(block.advantages_N[episode]),
         "stop_reason": played.stop_reason.value,
+        "data": played.data,
         "skill": skill.text if skill else "",
         "skill_reason": skill.reason if skill else "",
         "skill_origin": skill.origin if skill else "",
