@@ -8,8 +8,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from seed_envs import __version__
@@ -17,6 +19,20 @@ from seed_envs.errors import SeedEnvsError, close_matches
 from seed_envs.redaction import guarded
 
 COMPLETE, INCOMPLETE, REFUSED, INTERRUPTED = 0, 1, 2, 130
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Treat a request to end like Ctrl-C, so that no child outlives this process and the end is told in one line."""
+    try:
+        earlier = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    except ValueError:  # Only the main thread may choose; another one cannot be interrupted either.
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
 
 
 class Parser(argparse.ArgumentParser):

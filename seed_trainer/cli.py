@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -59,7 +60,7 @@ def _run(arguments: list[str]) -> int:
 
         print(f"seed-train {__version__}")
         return 0
-    from seed_envs.command_line import INTERRUPTED, REFUSED, reader_gone
+    from seed_envs.command_line import INTERRUPTED, REFUSED, reader_gone, stoppable
     from seed_envs.errors import SeedEnvsError, close_matches
 
     name, rest = arguments[0], arguments[1:]
@@ -70,8 +71,11 @@ def _run(arguments: list[str]) -> int:
     # Transformers 5.24 renamed these fields and methods; TRL 1.16 still uses the old names for its own defaults, so the
     # warnings tell a user nothing that a configuration could change.
     warnings.filterwarnings("ignore", r"`(is_)?gradient_checkpointing\w*` is deprecated", FutureWarning)
+    if not sys.stderr.isatty():
+        os.environ.setdefault("TQDM_DISABLE", "1")  # Bars that nobody watches fill logs; read when tqdm is imported.
     try:
-        code = int(importlib.import_module(COMMANDS[name][0]).main(rest) or 0)
+        with stoppable():
+            code = int(importlib.import_module(COMMANDS[name][0]).main(rest) or 0)
         sys.stdout.flush()
         return code
     except (UserError, SeedEnvsError) as error:

@@ -137,7 +137,7 @@ def _identity(resolved: Resolved, profile: Any, train: Any) -> dict[str, Any]:
 
 def already_finished(start: Any) -> int:
     """Say that there is nothing to do."""
-    print(f"already finished: {start.folder} has all {start.step} steps; nothing was changed")
+    print(f"already finished: {start.folder} has all {start.step} steps; nothing was changed, more rounds go on")
     return 0
 
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
-from seed_envs.command_line import INTERRUPTED, Parser
+from seed_envs.command_line import INTERRUPTED, Parser, stoppable
 from seed_envs.errors import DependencyMissing, require
 from seed_trainer.errors import UserError
 from seed_trainer.quickstart.results import Panel, read_panels, results_table, verdict
@@ -64,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
     )
     started = time.monotonic()
     try:
-        with _stoppable():
+        with stoppable():
             prepare(plan.folder)
             stage_1(plan)
             stage_2(plan)
@@ -88,20 +86,6 @@ def check_installation() -> None:
             require(package, "train", "the quick start")
     except DependencyMissing as error:
         raise UserError(str(error)) from None
-
-
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """Treat a request to end like Ctrl-C, so that no child outlives this process."""
-    try:
-        earlier = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    except ValueError:  # Only the main thread may choose; another one cannot be interrupted either.
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, earlier)
 
 
 def prepare(folder: Path) -> None:

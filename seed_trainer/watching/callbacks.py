@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -43,11 +44,15 @@ class RunFiles(TrainerCallback):
 
 
 class SuccessProgress(ProgressCallback):
-    """The ordinary progress bar, with the latest success rates instead of printed dictionaries."""
+    """The ordinary progress bar, with the latest success rates instead of printed dictionaries.
+
+    Where the error stream is no terminal, a line per log line takes the place of the bar.
+    """
 
     def __init__(self, max_str_len: int = 100) -> None:
         super().__init__(max_str_len)
         self.shown: dict[str, str] = {}
+        self.printed = ""
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Show success beside the bar."""
@@ -56,4 +61,9 @@ class SuccessProgress(ProgressCallback):
             if logs and logs.get(name) is not None:
                 self.shown[label] = f"{logs[name]:.0%}"
         if state.is_world_process_zero and self.training_bar is not None and self.shown:
-            self.training_bar.set_postfix_str(" ".join(f"{label} {value}" for label, value in self.shown.items()))
+            shown = " ".join(f"{label} {value}" for label, value in self.shown.items())
+            self.training_bar.set_postfix_str(shown)
+            line = f"step {state.global_step} of {state.max_steps}: {shown}"
+            if self.training_bar.disable and line != self.printed:
+                self.printed = line
+                print(line, file=sys.stderr, flush=True)

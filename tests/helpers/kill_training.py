@@ -28,6 +28,7 @@ from transformers import TrainerCallback
 from transformers.utils.logging import disable_progress_bar
 from word_world import GROWING, WINDOW, WORDS, make_word_env, small_model, teach_model, word_tokenizer
 
+from seed_trainer.errors import UserError
 from seed_trainer.keeping.folder import newest
 from seed_trainer.keeping.kept import KeptTrainer
 from seed_trainer.settings.config import SEEDConfig
@@ -74,6 +75,7 @@ CASES: dict[str, dict[str, Any]] = {
 def build(model: str, folder: Path, **options: Any) -> SEEDTrainer:
     """Return a trainer of seven short rounds with evaluations, records and checkpoints."""
     profile, typed = options.pop("profile", GROWING), options.pop("env_typed", False)
+    callbacks, tasks = options.pop("callbacks", []), options.pop("train_tasks", 8)
     settings = {
         **SETTINGS,
         "output_dir": str(folder),
@@ -86,9 +88,10 @@ def build(model: str, folder: Path, **options: Any) -> SEEDTrainer:
         make_env=lambda: make_word_env(profile, 3, typed),
         profile=profile,
         env_id="words",
-        train_dataset=Dataset.from_dict({"task_id": [WORDS[i % 4] for i in range(8)]}),
+        train_dataset=Dataset.from_dict({"task_id": [WORDS[i % 4] for i in range(tasks)]}),
         eval_dataset=Dataset.from_dict({"task_id": WORDS}),
         processing_class=word_tokenizer(),
+        callbacks=callbacks,
     )
 
 
@@ -145,10 +148,10 @@ def telling(tell: Callable[[str], None]) -> Iterator[None]:
     begun = SEEDTrainer.__init__
 
     def begin(self: Any, *args: Any, **kwargs: Any) -> None:
-        begun(self, *args, **{**kwargs, "callbacks": [Updates()]})
+        begun(self, *args, **{**kwargs, "callbacks": [Updates(), *kwargs.get("callbacks", [])]})
 
-    Clock.__call__, KeptTrainer._save_checkpoint = clock, save  # type: ignore[method-assign, assignment]
-    KeptTrainer.save_model, SEEDTrainer.__init__ = export, begin  # type: ignore[method-assign]
+    Clock.__call__, KeptTrainer._save_checkpoint = clock, save  # type: ignore
+    KeptTrainer.save_model, SEEDTrainer.__init__ = export, begin  # type: ignore
     yield
 
 
@@ -161,8 +164,13 @@ class Tally:
     phases: Counter[str] = field(default_factory=Counter)
 
 
-def fork(work: Callable[[Callable[[str], None]], None]) -> tuple[int, int]:
-    """Run something in a child that tells phases; return its process id and the reading end of the pipe."""
+def fork(work: Callable[[], None], log: Path | None = None) -> tuple[int, int]:
+    """Run something in a child that tells phases; return its process id and the reading end of the pipe.
+
+    Args:
+        work: What to run. The child ends with code 0, with 130 if it was interrupted, 2 for a user's error, else 1.
+        log: Where its error stream goes.
+    """
     read, write = os.pipe()
     child = os.fork()
     if child:
@@ -172,12 +180,17 @@ def fork(work: Callable[[Callable[[str], None]], None]) -> tuple[int, int]:
     try:
         os.close(read)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if log is not None:
+            os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
         disable_progress_bar()
         with telling(lambda name: void(os.write(write, f"{name}\n".encode()))):
-            work(lambda name: None)
+            work()
         code = 0
     except KeyboardInterrupt:
         code = 130
+    except UserError as error:
+        print(error, file=sys.stderr)
+        code = 2
     except BaseException:
         traceback.print_exc()
     finally:
@@ -198,14 +211,19 @@ def listen(read: int, wait: float) -> list[str] | None:
 
 
 def kill_once(
-    work: Callable[[], None], phase: str, occurrence: int, delay: float, sign: int = signal.SIGKILL
+    work: Callable[[], None],
+    phase: str = "never",
+    occurrence: int = 1,
+    delay: float = 0.0,
+    sign: int = signal.SIGKILL,
+    log: Path | None = None,
 ) -> tuple[str, int]:
     """Run something and kill it a moment after a phase has begun for the n-th time.
 
     Returns:
-        The phase it was in when it died, or "" if it ended before; and the status of the child.
+        The phase it was in when it died, or "" if it ended before; and the exit code of the child, minus its signal.
     """
-    child, read = fork(lambda tell: work())
+    child, read = fork(work, log)
     last, seen, sent = "start", 0, False
     while (told := listen(read, 120.0)) is not None:
         for name in told:
@@ -215,8 +233,8 @@ def kill_once(
             os.kill(child, sign)
             sent = True
     os.close(read)
-    _, status = os.waitpid(child, 0)
-    return (last if sent and (os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 130) else ""), status
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return (last if sent and code in (-sign, 130) else ""), code
 
 
 def kill_until_done(
@@ -240,7 +258,7 @@ def kill_until_done(
             raise AssertionError(f"a resumed run failed with status {status}")
         else:
             break
-    died, status = kill_once(work, "never", 1, 0.0)
+    _, status = kill_once(work)
     assert status == 0, f"the last resumption failed with status {status}"
     tally.runs += 1
     found = what_remains(folder)
@@ -250,7 +268,7 @@ def kill_until_done(
 
 def untouched(model: str, folder: Path, options: dict[str, Any]) -> dict[str, Any]:
     """Return what remains of a run that nobody kills."""
-    _, status = kill_once(lambda: run_to_the_end(model, folder, **options), "never", 1, 0.0)
+    _, status = kill_once(lambda: run_to_the_end(model, folder, **options))
     assert status == 0, f"the run failed with status {status}"
     return what_remains(folder)
 
