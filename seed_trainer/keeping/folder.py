@@ -32,9 +32,9 @@ def newest(folder: Path) -> tuple[Path | None, list[str]]:
     return None, skipped
 
 
-def last_saved(folder: Path) -> Path | None:
-    """Return the newest checkpoint that has a manifest, without reading its files again."""
-    return next((path for _, path in reversed(checkpoints(folder)) if read_manifest(path) is not None), None)
+def saved(folder: Path) -> list[Path]:
+    """Return the checkpoints that have a manifest, oldest first, without reading their files again."""
+    return [path for _, path in checkpoints(folder) if read_manifest(path) is not None]
 
 
 def publish(staged: Path, final: Path) -> None:
@@ -60,7 +60,7 @@ def rotate(folder: Path, limit: int | None, keep: Sequence[Path | None] = ()) ->
     """Delete the oldest checkpoints beyond a limit; only complete ones count, and the newest of them always stays."""
     if not limit or limit < 1:
         return
-    complete = [path for _, path in checkpoints(folder) if read_manifest(path) is not None]
+    complete = saved(folder)
     protected = {path.resolve() for path in (*complete[-1:], *keep) if path is not None}
     surplus = len(complete) - max(limit, len(protected))
     for path in [path for path in complete if path.resolve() not in protected][: max(0, surplus)]:

@@ -29,7 +29,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, TrainOutput
 
 from seed_trainer.errors import UserError
-from seed_trainer.keeping.folder import STAGING, last_saved, publish, publish_files, rotate, set_aside
+from seed_trainer.keeping.folder import STAGING, publish, publish_files, rotate, saved, set_aside
 from seed_trainer.keeping.manifest import MANIFEST, fault, write_manifest
 from seed_trainer.keeping.order import set_epoch
 from seed_trainer.keeping.start import Start, progress, starting_point
@@ -81,15 +81,17 @@ class KeptTrainer(Trainer):
             start = starting_point(start, self.args, self.identity)
         # An evaluation before the first step belongs to a fresh run; a checkpoint was judged when it was made.
         self.args.eval_on_start = self.args.eval_on_start and start is None
+        self._unproven = start is not None
+        if start is not None and start.finished:
+            self._load_from_checkpoint(str(start.folder))
+            self.state.global_step = start.step
+            return self._finished()
         try:
             return super().train(str(start.folder) if start else None, *args, **kwargs)
         except _NothingLeft:
-            self._say(
-                f"already finished: {self.state.global_step} steps are done; --rounds with a larger number goes on"
-            )
-            return TrainOutput(self.state.global_step, 0.0, {})
+            return self._finished()
         except FloatingPointError as error:
-            raise Diverged(f"{error}. {self._where()}") from error
+            raise Diverged(f"{error}. {self._where(good=True)}") from error
         except OSError as error:
             if error.errno not in _UNWRITABLE:
                 raise
@@ -103,11 +105,19 @@ class KeptTrainer(Trainer):
         if fault(Path(self.args.output_dir)):
             self.save_model()
 
-    def _where(self) -> str:
-        last = last_saved(Path(self.args.output_dir))
-        if last is None:
+    def _finished(self) -> TrainOutput:
+        self._say(f"already finished: all {self.state.global_step} steps are done")
+        return TrainOutput(self.state.global_step, 0.0, {})
+
+    def _where(self, good: bool = False) -> str:
+        """Say where to go on from; if the first step from the newest checkpoint diverged, the one before is good."""
+        last = saved(Path(self.args.output_dir))
+        if not last:
             return "Nothing was saved before; start anew"
-        return f"The last good checkpoint is {last}; the same command with --resume_from_checkpoint goes on from it"
+        if not good:
+            return f"The last checkpoint is {last[-1]}; the same command with --resume_from_checkpoint goes on from it"
+        path = last[-2] if self._unproven and len(last) > 1 else last[-1]
+        return f"The last good checkpoint is {path}; --resume_from_checkpoint {path} --resume_anyway takes new settings"
 
     def _say(self, text: str) -> None:
         if self.is_world_process_zero():

@@ -118,7 +118,7 @@ def _saved_step(checkpoint: Path) -> int:
         return int(json.loads((checkpoint / TRAINER_STATE_NAME).read_text(encoding="utf-8"))["global_step"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(
-            f"{checkpoint} cannot be resumed from: its {TRAINER_STATE_NAME} cannot be read ({error})"
+            f"{checkpoint} cannot be resumed from: {TRAINER_STATE_NAME} is not readable ({error})"
         ) from None
 
 
