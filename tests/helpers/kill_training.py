@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from datasets import Dataset
 from transformers import TrainerCallback
@@ -164,26 +164,33 @@ class Tally:
     phases: Counter[str] = field(default_factory=Counter)
 
 
-def fork(work: Callable[[], None], log: Path | None = None) -> tuple[int, int]:
-    """Run something in a child that tells phases; return its process id and the reading end of the pipe.
+class Died(NamedTuple):
+    """The end of a child: the phase a signal met it in, if one did; exit code, or minus the signal; its words."""
 
-    Args:
-        work: What to run. The child ends with code 0, with 130 if it was interrupted, 2 for a user's error, else 1.
-        log: Where its error stream goes.
+    phase: str
+    code: int
+    words: str
+
+
+def fork(work: Callable[[], None]) -> tuple[int, dict[str, int]]:
+    """Run something in a child; return its process id, and where it tells its phases and what it says on its errors.
+
+    The child ends with code 0, with 130 if it was interrupted, 2 for a user's error, else 1.
     """
-    read, write = os.pipe()
+    phases, errors = os.pipe(), os.pipe()
     child = os.fork()
     if child:
-        os.close(write)
-        return child, read
+        os.close(phases[1])
+        os.close(errors[1])
+        return child, {"phases": phases[0], "errors": errors[0]}
     code = 1
     try:
-        os.close(read)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        if log is not None:
-            os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+        sys.stdout, sys.stderr = (
+            os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"),
+            os.fdopen(errors[1], "w", buffering=1),
+        )
         disable_progress_bar()
-        with telling(lambda name: void(os.write(write, f"{name}\n".encode()))):
+        with telling(lambda name: void(os.write(phases[1], f"{name}\n".encode()))):
             work()
         code = 0
     except KeyboardInterrupt:
@@ -202,12 +209,17 @@ def void(_: object) -> None:
     """Return nothing."""
 
 
-def listen(read: int, wait: float) -> list[str] | None:
-    """Return the phases told since the last call, after waiting a while; None when the child has closed the pipe."""
-    if not select.select([read], [], [], wait)[0]:
-        return []
-    told = os.read(read, 65536)
-    return told.decode().split() if told else None
+def listen(pipes: dict[str, int]) -> Iterator[tuple[str, str]]:
+    """Yield what comes out of pipes, with their names, until all are closed."""
+    names = {pipe: name for name, pipe in pipes.items()}
+    while names:
+        for pipe in select.select(list(names), [], [])[0]:
+            told = os.read(pipe, 65536)
+            if told:
+                yield names[pipe], told.decode(errors="replace")
+            else:
+                os.close(pipe)
+                del names[pipe]
 
 
 def kill_once(
@@ -216,25 +228,21 @@ def kill_once(
     occurrence: int = 1,
     delay: float = 0.0,
     sign: int = signal.SIGKILL,
-    log: Path | None = None,
-) -> tuple[str, int]:
-    """Run something and kill it a moment after a phase has begun for the n-th time.
-
-    Returns:
-        The phase it was in when it died, or "" if it ended before; and the exit code of the child, minus its signal.
-    """
-    child, read = fork(work, log)
-    last, seen, sent = "start", 0, False
-    while (told := listen(read, 120.0)) is not None:
-        for name in told:
-            last, seen = name, seen + (name == phase)
+) -> Died:
+    """Run something and kill it a moment after a phase has begun for the n-th time."""
+    child, pipes = fork(work)
+    last, seen, sent, words = "start", 0, False, ""
+    for name, told in listen(pipes):
+        if name == "errors":
+            words += told
+            continue
+        last, seen = told.split()[-1], seen + told.split().count(phase)
         if seen >= occurrence and not sent:
             time.sleep(delay)
             os.kill(child, sign)
             sent = True
-    os.close(read)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return (last if sent and code in (-sign, 130) else ""), code
+    return Died(last if sent and code in (-sign, 130) else "", code, words)
 
 
 def kill_until_done(
@@ -250,16 +258,16 @@ def kill_until_done(
     work: Callable[[], None] = lambda: run_to_the_end(model, folder, **options)
     while tally.kills < limit:
         phase = PHASES[tally.kills % len(PHASES)]
-        died, status = kill_once(work, phase, draw.randint(1, 3), draw.choice([0.0, 0.0, 0.002, 0.01]))
-        if died:
+        died = kill_once(work, phase, draw.randint(1, 3), draw.choice([0.0, 0.0, 0.002, 0.01]))
+        if died.phase:
             tally.kills += 1
-            tally.phases[died] += 1
-        elif status:
-            raise AssertionError(f"a resumed run failed with status {status}")
+            tally.phases[died.phase] += 1
+        elif died.code:
+            raise AssertionError(died.words)
         else:
             break
-    _, status = kill_once(work)
-    assert status == 0, f"the last resumption failed with status {status}"
+    died = kill_once(work)
+    assert died.code == 0, died.words
     tally.runs += 1
     found = what_remains(folder)
     different = [name for name in whole if found.get(name) != whole[name]]
@@ -268,8 +276,8 @@ def kill_until_done(
 
 def untouched(model: str, folder: Path, options: dict[str, Any]) -> dict[str, Any]:
     """Return what remains of a run that nobody kills."""
-    _, status = kill_once(lambda: run_to_the_end(model, folder, **options))
-    assert status == 0, f"the run failed with status {status}"
+    died = kill_once(lambda: run_to_the_end(model, folder, **options))
+    assert died.code == 0, died.words
     return what_remains(folder)
 
 
