@@ -63,6 +63,7 @@ from seed_trainer.watching.panels import EVALUATIONS_FILE, summarise
 from seed_trainer.watching.records import EPISODES_FILE, EpisodeRecorder
 from seed_trainer.watching.sink import MetricSink
 from seed_trainer.watching.staleness import StalenessWatch
+from seed_trainer.watching.vital_signs import VitalSigns
 
 RETURN_NAME = "episode_return"
 
@@ -146,6 +147,7 @@ class SEEDTrainer(KeptTrainer, GRPOTrainer):
         self._make_parts(args, as_growing(profile) if args.rollout_layout == "episode" else profile, make_env, env_id)
         self.lines = RunFiles(args.output_dir, [self.recorder.log, self.evaluations])
         self.add_callback(self.lines)
+        self.add_callback(VitalSigns(args))
         self.add_callback(self.teacher_weights)
 
     def _make_parts(self, args: SEEDConfig, profile: Profile, make_env: MakeEnv, env_id: str) -> None:

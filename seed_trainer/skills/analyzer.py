@@ -17,6 +17,7 @@ from seed_trainer.acting.rollout import Layout, tokens_of
 from seed_trainer.settings.options import SEEDOptions
 from seed_trainer.skills.parsing import HindsightSkill
 from seed_trainer.skills.prompts import Analyzer, Outcome, document_messages, turn_message
+from seed_trainer.skills.relevance import names_something
 
 
 class SkillWriter:
@@ -63,8 +64,11 @@ class SkillWriter:
         self.sampler.forget()
         skills = [HindsightSkill(reason="not_written") for _ in trajectories]
         for index, prompt, answer in zip(asked, prompts, answers, strict=True):
-            skills[index] = self.read(answer.ids)
-            skills[index].prompt_ids, skills[index].answer_ids = prompt, answer.ids
+            skill = skills[index] = self.read(answer.ids)
+            skill.prompt_ids, skill.answer_ids = prompt, answer.ids
+            # Any words make a plain answer; a JSON answer has shown by its form that the question was understood.
+            if skill.valid and self.analyzer.style == "turn" and not names_something(skill.text, trajectories[index]):
+                skill.reason = "unrelated"
         return skills
 
     def read(self, ids: TokenIds) -> HindsightSkill:

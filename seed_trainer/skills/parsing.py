@@ -26,6 +26,7 @@ REASONS: dict[str, str] = {
     "too_long": "the skill exceeds the token cap",
     "truncated": "the answer reached the token limit before its end",
     "loop": "the skill repeats itself",
+    "unrelated": "the skill names no thing and no command of its episode",
     "overflow": "the teacher prompt with this skill exceeds the model's context",
     "no_stale_skill": "no skill of this task is old enough yet",
     "no_partner": "no other episode could lend its skill",

@@ -39,6 +39,7 @@ METRICS: dict[str, dict[str, str]] = {
         "skill/tokens": "Mean length of the analyzer's answers.",
         "skill/reward": "Mean reward of the analyzer's answers (skill_reward_coef): agreement of shift and outcome.",
         "skill/duplicates": "1 minus distinct over all valid skill texts.",
+        "skill/unrelated": "Share of written skills that name no thing and no command of the episode they teach about.",
         "skill/goal_words": "Mean share of a skill's words that occur in the goal.",
         "skill/copied": "Mean share of a skill's 4-word sequences that occur in an observation.",
         "skill/same_outcome": "With shuffled skills: share lent by an episode with the same outcome.",

@@ -20,6 +20,7 @@ from seed_envs.statistics.summary import Played, summarise_outcomes
 from seed_trainer.learning.batches import Row
 from seed_trainer.learning.rounds import Block
 from seed_trainer.learning.scores import loss_mask
+from seed_trainer.skills.relevance import names_something
 from seed_trainer.watching.panels import flat_summary
 from seed_trainer.watching.sink import MetricSink
 
@@ -115,6 +116,7 @@ def skill_metrics(block: Block) -> dict[str, float | None]:
         "skill/valid": len(valid) / len(skills),
         "skill/tokens": _mean([float(skill.tokens) for skill in skills if skill.tokens]),
         "skill/duplicates": 1 - len(set(texts)) / len(texts) if texts else math.nan,
+        "skill/unrelated": _mean([not names_something(skill.text, episode) for skill, episode in pairs if skill.text]),
         "skill/goal_words": _mean(goal_overlap),
         "skill/copied": _mean(copied),
     }
