@@ -58,6 +58,12 @@ def test_length_codes():
     assert encode_lengths(decode_lengths(np.arange(256, dtype=np.uint8))).tolist() == list(range(256))
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64])
+def test_length_codes_do_not_depend_on_the_type_of_the_lengths(kind):
+    lengths = np.array([0, 7, 23, 24, 39, 41, 200, 255])
+    assert encode_lengths(lengths.astype(kind)).tolist() == encode_lengths(lengths).tolist()
+
+
 def test_statistics_and_norms(index):
     assert index.meta["n_with_tokens"] == 6
     assert index.meta["average_length"] == float(np.float32(16.666666))

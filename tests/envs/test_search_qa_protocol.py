@@ -22,6 +22,7 @@ from seed_envs.search_qa.answers import (
 from seed_envs.search_qa.protocol import (
     BLOCKS,
     DIALECTS,
+    INVALID_TEXT,
     ask,
     defang,
     find_dialect,
@@ -127,6 +128,16 @@ def test_questions_end_in_a_question_mark():
 def test_tags_inside_passages_are_broken_and_nothing_else():
     text = "a<answer>b</ANSWER><b><  / information >c</ think><searching></search>"
     assert defang(text) == "a‹answer>b‹/ANSWER><b>‹  / information >c‹/ think><searching>‹/search>"
+
+
+def test_dialects_read_by_their_own_rules_and_allow_their_own_number_of_turns():
+    reply = "<SEARCH> a </SEARCH><answer> b </answer>"
+    assert find_dialect("search-r1").parse(reply).content == "b"
+    assert find_dialect("verl-agent").parse(reply).content == "a"
+    assert {name: (d.name, d.max_turns, d.total_turns(d.max_turns), d.invalid_text) for name, d in DIALECTS.items()} == {
+        "search-r1": ("search-r1", 4, 5, INVALID_TEXT),
+        "verl-agent": ("verl-agent", 4, 4, ""),
+    }
 
 
 def test_unknown_dialects_are_refused_with_a_suggestion():

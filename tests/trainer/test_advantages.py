@@ -81,6 +81,18 @@ def test_gigpo_shared_first_observation(std: AdvantageStd, value: float) -> None
     assert result[[1, 2, 4, 5]].tolist() == [0.0] * 4
 
 
+def test_gigpo_puts_every_visit_of_a_state_into_one_comparison() -> None:
+    returns = torch.tensor([3.0, 1.0, 2.0, 7.0], dtype=torch.float64)
+    result = advantages.gigpo_step_advantages_S(returns, [0] * 4, ["hall", "hall", "hall", "yard"], "off")
+    assert result.tolist() == [1.0, -1.0, 0.0, 0.0] and result.dtype == torch.float32
+
+
+def test_the_divisor_has_a_small_summand_so_that_tiny_spreads_teach_less() -> None:
+    returns = torch.tensor([0.0, 2e-6])
+    result = advantages.group_advantages_N(returns, 2)
+    torch.testing.assert_close(result, torch.tensor([-0.5, 0.5]), atol=1e-4, rtol=0)
+
+
 def test_gigpo_never_compares_across_tasks_and_can_use_similarity() -> None:
     returns = torch.tensor([1.0, 0.0, 0.0])
     assert advantages.gigpo_step_advantages_S(returns, [0, 1, 2], ["x", "x", "x"]).tolist() == [0.0] * 3

@@ -82,6 +82,22 @@ def test_turn_layout_gives_one_row_per_turn_with_all_tokens_sampled() -> None:
     assert all(set(row.mask) == {1} for row in rows) and [row.step for row in rows] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("layout", ["turn", "episode"])
+def test_rows_carry_images_and_log_probabilities_only_where_there_are_some(layout: Layout) -> None:
+    episode, _ = play(GROWING, ["red <eos>", "gold <eos>"])
+    first, last = tokens_of(episode)
+    assert all(row.images is None and row.logprobs is not None for row in build_rows([episode], layout))
+    first.logprobs = None
+    picture = {"role": "user", "content": [{"type": "image", "image": "picture"}, {"type": "text", "text": "say"}]}
+    last.messages = [picture, picture]
+    rows = build_rows([episode], layout)
+    assert rows[-1].images == ["picture", "picture"], "of the last prompt, which holds all of them"
+    if layout == "turn":
+        assert rows[0].images is None and rows[0].logprobs is None and rows[1].logprobs == [-0.5, -0.5]
+    else:
+        assert rows[0].logprobs is None, "unknown once, unknown for the row"
+
+
 def test_history_is_cut_alike_for_student_and_teacher_and_never_the_skill() -> None:
     episode, sampler = play(WINDOW, ["red <eos>", "green <eos>", "gold <eos>"], limit=11)
     full, _ = play(WINDOW, ["red <eos>", "green <eos>", "gold <eos>"])
