@@ -134,7 +134,9 @@ def test_dialects_read_by_their_own_rules_and_allow_their_own_number_of_turns():
     reply = "<SEARCH> a </SEARCH><answer> b </answer>"
     assert find_dialect("search-r1").parse(reply).content == "b"
     assert find_dialect("verl-agent").parse(reply).content == "a"
-    assert {name: (d.name, d.max_turns, d.total_turns(d.max_turns), d.invalid_text) for name, d in DIALECTS.items()} == {
+    assert {
+        name: (d.name, d.max_turns, d.total_turns(d.max_turns), d.invalid_text) for name, d in DIALECTS.items()
+    } == {
         "search-r1": ("search-r1", 4, 5, INVALID_TEXT),
         "verl-agent": ("verl-agent", 4, 4, ""),
     }
