@@ -97,7 +97,7 @@ def results_markdown(folder: Path) -> str:
     return (
         "# Baselines\n\n"
         "The oracle (upper bound), each environment's rule-based player and the random player. Intervals cover 95 %: "
-        "Wilson for success (on the effective size where tasks are repeated), bootstrap over tasks for scores. "
+        "Gaffke's limits over tasks, for success and for scores (see coverage.md). "
         "Episodes ended by a fault enter no average. `mini` suites need no data; the others were played on the "
         "official files (WebShop: the 1,000-product set). WebShop's original scoring puts some goals out of reach of "
         "any exact purchase, so its oracle stays below 100 % there.\n\n"

@@ -13,7 +13,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from seed_envs.statistics.intervals import CONFIDENCE, Interval, bootstrap_mean, critical_value, wilson
+from seed_envs.statistics.intervals import CONFIDENCE, Interval, critical_value, wilson
+from seed_envs.statistics.means import t_interval
 
 #: Up to this many differing tasks the sign-flip test enumerates every assignment.
 EXACT_LIMIT = 16
@@ -67,10 +68,10 @@ def compare_paired(
         first: Mean of each task in the first run.
         second: Mean of the same tasks in the second run.
         binary: Every mean is 0 or 1 (one repeat): exact McNemar test and Newcombe's interval; otherwise a sign-flip
-            permutation test and a bootstrap over tasks.
+            permutation test and Student's interval over tasks.
         confidence: Coverage of the interval; ``1 - confidence`` is the level of the power calculation.
         power: Wanted probability of detection.
-        seed: For bootstrap and permutations.
+        seed: For permutations.
 
     Raises:
         ValueError: When the lengths differ, or ``binary`` does not fit the values.
@@ -88,9 +89,9 @@ def compare_paired(
         interval: Interval | None = newcombe_paired(first, second, confidence) if n > 1 else None
         p_value, method, test = mcnemar_exact(only_first, only_second), "Newcombe, paired score", "McNemar, exact"
     else:
-        interval = bootstrap_mean(differences, range(n), confidence, seed=seed)
+        interval = t_interval(differences, range(n), confidence)
         p_value, test = sign_flip_test(differences, seed=seed)
-        method = "bootstrap over tasks"
+        method = "Student's t over tasks"
     spread = float(np.std(differences, ddof=1)) if n > 1 else None
     difference = math.fsum(differences) / n
     return PairedResult(

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple, Protocol
 from seed_envs.statistics.intervals import (
     CONFIDENCE,
     Interval,
-    bootstrap_mean,
     cluster_standard_error,
     combine,
-    success_interval,
 )
+from seed_envs.statistics.means import bounded_interval, t_interval
 from seed_envs.trajectory import Trajectory
 
 
@@ -113,43 +112,42 @@ def summarise_outcomes(played: Sequence[Outcome], confidence: float = CONFIDENCE
     }
 
 
-def mean_with_interval(scored: Sequence[Outcome], values: Sequence[float], confidence: float) -> dict[str, Any]:
+def mean_with_interval(
+    scored: Sequence[Outcome],
+    values: Sequence[float],
+    confidence: float,
+    bounds: tuple[float, float] | None = (0.0, 1.0),
+) -> dict[str, Any]:
     """Mean of one number per episode, with its interval; whole tasks are what is sampled.
 
     Args:
         scored: The episodes.
         values: One number of each.
         confidence: Coverage.
+        bounds: Smallest and largest possible value, None where nobody knows them.
     """
     tasks = [episode.task_id for episode in scored]
-    binary = bool(values) and set(values) <= {0.0, 1.0}
-    if binary:
-        interval: Interval | None = success_interval([value == 1.0 for value in values], tasks, confidence)
-    else:
-        interval = bootstrap_mean(values, tasks, confidence)
+    interval = (
+        t_interval(values, tasks, confidence) if bounds is None else bounded_interval(values, tasks, confidence, bounds)
+    )
     return {
         "mean": statistics.fmean(values) if values else None,
-        "interval": _list(interval),
+        "interval": _list(interval) if values else None,
         "standard_error": cluster_standard_error(values, tasks),
-        "method": "Wilson (all values are 0 or 1)" if binary else "bootstrap over tasks",
+        "method": "Student's t over tasks" if bounds is None else "Gaffke over tasks",
         "n": len(values),
     }
 
 
 def _success(scored: Sequence[Outcome], played: int, confidence: float) -> dict[str, Any]:
-    outcomes = [episode.success for episode in scored]
-    tasks = [episode.task_id for episode in scored]
-    repeated = len(set(tasks)) < len(tasks)
-    solved = sum(outcomes)
+    solved = [float(episode.success) for episode in scored]
+    row = mean_with_interval(scored, solved, confidence)
     return {
         "average": "micro (every episode counts the same)",
-        "rate": solved / len(outcomes) if outcomes else None,
-        "interval": _list(success_interval(outcomes, tasks, confidence)) if outcomes else None,
-        "method": "Wilson, effective size with repeats" if repeated else "Wilson",
-        "n": len(outcomes),
-        "solved": solved,
-        "standard_error": cluster_standard_error([float(value) for value in outcomes], tasks),
-        "rate_if_errors_fail": solved / played if played else None,
+        "rate": row.pop("mean"),
+        **row,
+        "solved": int(sum(solved)),
+        "rate_if_errors_fail": sum(solved) / played if played else None,
     }
 
 
@@ -187,7 +185,7 @@ def _macro(families: Sequence[dict[str, Any]], confidence: float) -> dict[str, A
         **row,
         "rate": statistics.fmean(rates),
         "interval": _list(combine(rates, limits, [1 / count] * count)),
-        "method": "MOVER of the families' Wilson limits",
+        "method": "MOVER of the families' limits",
     }
 
 

@@ -9,11 +9,8 @@ import pytest
 
 from seed_envs.statistics.intervals import (
     Interval,
-    bootstrap_mean,
     cluster_standard_error,
     combine,
-    effective_size,
-    success_interval,
     wilson,
 )
 
@@ -72,48 +69,6 @@ def test_cluster_error_by_hand_with_unequal_repeats() -> None:
 def test_cluster_error_of_one_task_does_not_exist() -> None:
     assert cluster_standard_error([1.0, 0.0], ["a", "a"]) is None
     assert cluster_standard_error([], []) is None
-
-
-def test_effective_size_lies_between_tasks_and_episodes() -> None:
-    same = [True, True, False, False]
-    assert effective_size(same, ["a", "a", "b", "b"]) == 2
-    mixed = [True, False, True, False]
-    assert effective_size(mixed, ["a", "a", "b", "b"]) == 4
-
-
-def test_repeats_without_variance_count_as_tasks() -> None:
-    assert success_interval([True] * 40, [*range(10)] * 4) == wilson(10, 10)
-    assert success_interval([False] * 4, ["a"] * 4) == wilson(0, 1)
-
-
-def test_repeated_tasks_are_covered_as_promised() -> None:
-    rng = np.random.default_rng(5)
-    tasks = np.repeat(np.arange(50), 4)
-    covered = []
-    for _ in range(400):
-        difficulty = rng.beta(0.5, 0.5, size=50)
-        outcomes = rng.random(200) < difficulty[tasks]
-        low, high = success_interval(outcomes.tolist(), tasks.tolist())
-        covered.append(low <= 0.5 <= high)
-    naive = np.mean([low <= 0.5 <= high for low, high in [wilson(100, 200)]])
-    assert naive == 1.0
-    assert np.mean(covered) > 0.92
-
-
-def test_bootstrap_is_seeded_and_near_the_normal_interval() -> None:
-    values = np.random.default_rng(0).normal(2.0, 1.0, size=400).tolist()
-    interval = bootstrap_mean(values, range(400))
-    assert interval == bootstrap_mean(values, range(400))
-    half = 1.96 * np.std(values, ddof=1) / 20
-    assert interval == pytest.approx((np.mean(values) - half, np.mean(values) + half), abs=0.02)
-
-
-def test_bootstrap_resamples_tasks_not_episodes() -> None:
-    wide = bootstrap_mean([0.0] * 10 + [1.0] * 10, ["a"] * 10 + ["b"] * 10)
-    assert wide == (0.0, 1.0)
-    assert bootstrap_mean([0.5, 0.7], ["a", "a"]) is None
-    assert bootstrap_mean([], []) is None
-    assert bootstrap_mean([0.3, 0.3, 0.3], ["a", "b", "c"]) is None
 
 
 def test_macro_interval_of_equal_families_shrinks_with_their_number() -> None:

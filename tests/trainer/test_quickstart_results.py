@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from seed_envs.statistics.intervals import wilson
 from seed_trainer.quickstart.results import Panel, pooled, read_panels, results_table, verdict
 from seed_trainer.watching.panels import outcome_of_record
 
@@ -45,7 +44,9 @@ def test_panels_leave_out_faults_and_pool(runs: dict[str, list[list[tuple[int, P
     first = runs["SEED"][0]
     assert [step for step, _ in first] == [0, 8, 16]
     last = first[-1][1]
-    assert (last.won, last.played, last.turns) == (70, 100, 10.0) and last.interval == list(wilson(70, 100))
+    assert (last.won, last.played, last.turns) == (70, 100, 10.0) and last.interval == pytest.approx(
+        [0.6002, 0.7876], abs=1e-4
+    )
     assert pooled([first[-1][1], runs["SEED"][1][-1][1]]).success == pytest.approx(0.65)
 
 
@@ -55,7 +56,7 @@ def test_table_and_verdict_say_what_was_measured_also_when_equal(
     table = results_table(panel(15, 100, 14), runs)
     assert "| before " in table and "15.0%" in table and "14.0" in table
     row = next(line for line in table.splitlines() if "after RL, SEED, all seeds" in line)
-    assert "65.0%" in row and "55.8% to 73.2%" in row and "130/200" in row
+    assert "65.0%" in row and "55.3% to 73.8%" in row and "130/200" in row
     text = verdict(runs)
     assert "SEED 65.0%, GRPO 65.0%" in text and "Two seeds are a demonstration and no evidence" in text
     one = {method: seeds[:1] for method, seeds in runs.items()}
