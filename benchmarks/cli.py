@@ -1,4 +1,4 @@
-"""``seed-bench``: run | ls | view | compare | validate | merge.
+"""``seed-bench``: run | ls | view | compare | validate | repair | merge.
 
 Reads arguments, calls the modules that do the work, prints Markdown, and turns every user error into one line. Exit
 code 0 only for a complete result, 1 for an incomplete one, 2 for a request that cannot be carried out, 130 when
@@ -19,7 +19,7 @@ from typing import Any
 
 from seed_envs.command_line import COMPLETE, INCOMPLETE, INTERRUPTED, Parser, add_version, run
 
-from .options import EXAMPLES, add_run_options, default_out, give_back, megabytes, resolve, with_file
+from .options import EXAMPLES, add_run_options, default_out, give_back, megabytes, moved, resolve, with_file
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,6 +73,10 @@ def build_parser() -> Parser:
     validate.add_argument("--sample", type=int, default=20, help="tasks per suite without --all (default 20)")
     validate.add_argument("--num-workers", type=int, default=0, help="worker processes (default 0)")
 
+    repair = _add(commands, "repair", _repair, "take damaged lines out of a run and play their episodes again", _REPAIR)
+    repair.add_argument("folder", type=Path, help="folder of the run")
+    repair.add_argument("--no-play", action="store_true", help="only take them out")
+
     merge = _add(commands, "merge", _merge, "join the shards of one run", _MERGE_EXAMPLES)
     merge.add_argument("out", type=Path, help="new folder")
     merge.add_argument("parts", nargs="+", type=Path, help="folders of the shards")
@@ -93,7 +97,6 @@ def _add(commands: Any, name: str, command: Any, about: str, examples: str, **ex
 
 
 def _run(options: argparse.Namespace) -> int:
-    from .errors import ConfigInvalid
     from .folder import RunFolder
     from .markdown import summary_markdown
     from .preflight import tell
@@ -102,13 +105,11 @@ def _run(options: argparse.Namespace) -> int:
 
     given = {key: value for key, value in vars(options).items() if key not in ("run", "parser")}
     if "resume" in given:
-        others = sorted(given.keys() - {"resume", "quiet", "agent", "env_arg", "no_preflight"})
-        if others:
-            named = ", ".join("--" + name.replace("_", "-") for name in others)
-            raise ConfigInvalid(f"--resume takes no other option (everything is in the folder); got {named}")
-        config = give_back(RunFolder(given["resume"]).run_config(), given, given["resume"])
-        progress = Progress(quiet="quiet" in given)
-        result = resume_run(given["resume"], progress, config, None if "no_preflight" in given else tell)
+        alone = {"resume", "quiet", "agent", "env_arg", "accept_change", "no_preflight"}
+        stored = give_back(RunFolder(given["resume"]).run_config(), given, given["resume"])
+        config = moved(stored, {name: value for name, value in given.items() if name not in alone})
+        progress, say = Progress(quiet="quiet" in given), None if "no_preflight" in given else tell
+        result = resume_run(given["resume"], progress, config, say, given.get("accept_change", ()))
     else:
         given = with_file(given, options.parser)
         config = resolve(given)
@@ -124,7 +125,9 @@ def _run(options: argparse.Namespace) -> int:
     if result.outcome == "complete":
         print(f"report: seed-bench view {result.folder.path}")
         return COMPLETE
-    if failure := _first_failure(result.folder):
+    if result.reason:
+        print(f"stopped: {result.reason}")
+    elif failure := _first_failure(result.folder):
         print(failure)
     print(f"continue: seed-bench run --resume {result.folder.path}")
     return INTERRUPTED if result.outcome == "interrupted" else INCOMPLETE
@@ -217,6 +220,21 @@ def _validate(options: argparse.Namespace) -> int:
     return COMPLETE if all(verdict.holds for verdict in verdicts) else INCOMPLETE
 
 
+def _repair(options: argparse.Namespace) -> int:
+    from .repair import repair_run
+
+    done = repair_run(options.folder)
+    for fault in done.faults:
+        print(fault)
+    if done.copy is None:
+        print(f"{done.kept} lines, nothing to repair: {options.folder}")
+    else:
+        print(f"{done.kept} lines kept; the file as it was: {done.copy}")
+    if options.no_play:
+        return COMPLETE
+    return _run(argparse.Namespace(resume=options.folder))
+
+
 def _merge(options: argparse.Namespace) -> int:
     from .markdown import summary_markdown
     from .merge import merge_runs
@@ -244,6 +262,7 @@ _LS_EXAMPLES = "examples:\n  seed-bench ls\n  seed-bench ls runs\n"
 _VIEW_EXAMPLES = "examples:\n  seed-bench view runs/alfworld_mini--oracle--20260101-120000\n"
 _COMPARE_EXAMPLES = "examples:\n  seed-bench compare runs/before runs/after\n"
 _VALIDATE_EXAMPLES = "examples:\n  seed-bench validate\n  seed-bench validate alfworld --all --num-workers 2\n"
+_REPAIR = "examples:\n  seed-bench repair runs/damaged\n  seed-bench repair runs/damaged --no-play\n"
 _MERGE_EXAMPLES = "examples:\n  seed-bench merge whole part_1 part_2 part_3\n"
 
 

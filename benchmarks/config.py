@@ -39,6 +39,7 @@ class AgentSettings:
         price_prompt: Price of a million prompt tokens, for the cost count.
         price_completion: Price of a million completion tokens.
         api_key_env: Environment variable with the endpoint's key.
+        request_args: Fields of an endpoint's requests by name; ``"drop"`` leaves one out.
     """
 
     spec: str
@@ -57,6 +58,7 @@ class AgentSettings:
     price_prompt: float = 0.0
     price_completion: float = 0.0
     api_key_env: str = "OPENAI_API_KEY"
+    request_args: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check(0 <= self.temperature < math.inf, f"temperature={self.temperature}; expected 0 (greedy) or more")
@@ -100,6 +102,7 @@ class RunConfig:
         ray_gpus: GPUs per Ray worker.
         shard: ``(i, n)``: the i-th of n parts, counted from 1.
         fail_on_error: Stop at this number (int) or share (float below 1) of failed episodes; None never stops.
+        max_equal_failures: Stop when so many episodes in a row fail for the same reason; 0 never stops.
     """
 
     suite: Suite
@@ -118,6 +121,7 @@ class RunConfig:
     ray_gpus: float = 0.0
     shard: tuple[int, int] = (1, 1)
     fail_on_error: int | float | None = None
+    max_equal_failures: int = 20
 
     def __post_init__(self) -> None:
         _check(self.repeats >= 1, f"repeats={self.repeats}; expected at least 1")
@@ -128,6 +132,9 @@ class RunConfig:
         _check(self.max_steps is None or self.max_steps >= 1, f"max_steps={self.max_steps}; expected at least 1")
         _check(self.timeout is None or 0 < self.timeout < math.inf, f"timeout={self.timeout}; expected seconds above 0")
         _check(0 <= self.ray_gpus < math.inf, f"ray_gpus={self.ray_gpus}; expected 0 or more")
+        _check(
+            self.max_equal_failures >= 0, f"max_equal_failures={self.max_equal_failures}; expected 0 (never) or more"
+        )
         index, count = self.shard
         _check(1 <= index <= count, f"shard={index}/{count}; expected i/n with 1 <= i <= n, e.g. 2/8")
         _check(

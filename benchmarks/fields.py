@@ -91,6 +91,8 @@ _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "steps": _count(0),
     "invalid_formats": _count(0),
     "invalid_actions": _count(0),
+    "cut_replies": _count(0),
+    "filtered_replies": _count(0),
     "prompt_tokens": _count(0),
     "completion_tokens": _count(0),
     "cost": _number(0),

@@ -6,6 +6,10 @@ from typing import Any
 
 from seed_envs.tables import number, number_with_interval, percent, table, with_interval
 
+#: From this share on, cut replies explain a result.
+_MANY_CUT = 0.05
+_CUT_REMEDY = "raise --max-new-tokens, or switch thinking off with --thinking off"
+
 
 def summary_markdown(summary: dict[str, Any]) -> str:
     """Head line, averages, families, how episodes ended, and what is missing."""
@@ -67,6 +71,12 @@ def _notes(summary: dict[str, Any]) -> list[str]:
             f"- failed episodes enter no average ({errors}); counted as failures, success would be "
             f"{percent(success['rate_if_errors_fail'])}"
         )
+    replies = summary["replies"]
+    if replies["cut"]:
+        remedy = f" ({_CUT_REMEDY})" if replies["cut_share"] > _MANY_CUT else ""
+        notes.append(f"- replies cut at the length limit: {replies['cut']:,} of {replies['total']:,}{remedy}")
+    if replies["filtered"]:
+        notes.append(f"- replies withheld by a content filter: {replies['filtered']:,} of {replies['total']:,}")
     tokens = summary["tokens"]
     if tokens["completion"]:
         cost = f", cost {tokens['cost']:.4f}" if tokens["cost"] else ""

@@ -14,12 +14,10 @@ from typing import Any
 from .errors import MergeConflict
 from .folder import RunFolder, write_json
 from .heads import read_run
+from .identity import differences, what_is_played
 from .journal import Journal, read_lines
 from .records import EpisodeRecord
 from .runner import RunResult, summarise_folder
-
-#: Settings that may differ between parts: they say where a part was played, not what.
-_PLACE = ("shard", "num_workers", "batch_size", "timeout", "executor", "ray_address", "ray_gpus", "fail_on_error")
 
 
 def merge_runs(parts: Sequence[Path], out: Path) -> RunResult:
@@ -63,9 +61,9 @@ def _check_same_plan(first: Path, one: dict[str, Any], second: Path, other: dict
     for part, field in (("manifest", "chosen_sha256"), ("prompt", "sha256")):
         if one[part][field] != other[part][field]:
             raise MergeConflict(f"{first} and {second} differ in the {part} ({field}); they are not of one plan")
-    for key, value in one["run"].items():
-        if key not in _PLACE and other["run"].get(key) != value:
-            raise MergeConflict(f"{first} and {second} differ in {key!r}: {value!r} against {other['run'].get(key)!r}")
+    runs = [{**what_is_played(config["run"]), "shard": None} for config in (one, other)]
+    for key, (value, another) in differences(*runs).items():
+        raise MergeConflict(f"{first} and {second} differ in {key!r}: {value!r} against {another!r}")
 
 
 def _choose(folders: Sequence[RunFolder]) -> dict[tuple[str, int], tuple[EpisodeRecord, bytes]]:
@@ -74,16 +72,12 @@ def _choose(folders: Sequence[RunFolder]) -> dict[tuple[str, int], tuple[Episode
         for record, line in zip(read_run(folder), read_lines(folder.episodes), strict=True):
             if record.key not in chosen or not chosen[record.key][0].scored:
                 chosen[record.key] = (record, line)
-            elif record.scored and _outcome(record) != _outcome(chosen[record.key][0]):
+            elif record.scored and record.outcome != chosen[record.key][0].outcome:
                 raise MergeConflict(
-                    f"{record.task_id} #{record.repeat} has two outcomes: {_outcome(chosen[record.key][0])} and "
-                    f"{_outcome(record)} (in {folder.path})"
+                    f"{record.task_id} #{record.repeat} has two outcomes: {chosen[record.key][0].outcome} and "
+                    f"{record.outcome} (in {folder.path})"
                 )
     return chosen
-
-
-def _outcome(record: EpisodeRecord) -> tuple[Any, ...]:
-    return (record.seed, record.success, record.score, record.steps, record.stop_reason)
 
 
 def _copy_images(folders: Sequence[RunFolder], joined: RunFolder) -> None:

@@ -21,6 +21,7 @@ from seed_envs.redaction import HIDDEN, learn, redact
 
 from .config import AgentSettings, RunConfig
 from .errors import ConfigInvalid
+from .identity import AGENT_PLACE, PLACE, URL
 from .suites import find_suite
 
 EXAMPLES = """\
@@ -66,12 +67,18 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     line.add_argument("--price-completion", type=float, help="price of a million completion tokens")
     line.add_argument("--api-key-env", metavar="NAME", help="variable with the key (default OPENAI_API_KEY)")
 
+    line.add_argument("--url", help="address up to /v1; also with --resume, for a server that has moved")
+    line.add_argument("--request-arg", action="append", metavar="KEY=VALUE|drop", help="field of every request, JSON "
+                      "value, or drop to leave it out, e.g. max_completion_tokens=512, seed=drop")  # fmt: skip
+
     how = parser.add_argument_group("how it runs")
     how.add_argument("--num-workers", type=int, help="processes for environments; 0 plays in this one (default 0)")
     how.add_argument("--batch-size", type=int, help="environments at once (default: 16 for models, else 1)")
     how.add_argument("--timeout", type=float, metavar="SECONDS", help="longest turn; needs --num-workers")
     how.add_argument("--fail-on-error", nargs="?", const=1, type=count_or_share, metavar="N", help="stop at N failed "
                      "episodes, or at a share below 1 (alone: at the first)")  # fmt: skip
+    how.add_argument("--max-equal-failures", type=int, metavar="K", help="stop when K episodes in a row fail for the "
+                     "same reason; 0 never (default 20)")  # fmt: skip
     how.add_argument("--shard", type=shard, metavar="I/N", help="play the I-th of N parts; join them with `merge`")
     how.add_argument("--executor", choices=["local", "ray"], help="where workers live (default local)")
     how.add_argument("--ray-address", help="cluster to join, e.g. auto (default: a local one)")
@@ -79,7 +86,10 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
 
     where = parser.add_argument_group("folders and files")
     where.add_argument("--out", type=Path, metavar="DIR", help="new folder (default runs/SUITE--AGENT--DATE)")
-    where.add_argument("--resume", type=Path, metavar="DIR", help="continue a run; takes no other option")
+    where.add_argument("--resume", type=Path, metavar="DIR", help="continue a run; takes only options that "
+                       "say where and how patiently it is played")  # fmt: skip
+    where.add_argument("--accept-change", action="append", metavar="FIELD", help="with --resume: go on although this "
+                       "has changed since the run began")  # fmt: skip
     where.add_argument("--config", type=Path, metavar="FILE", help=".json, .toml or .yaml with these options as keys")
     where.add_argument("--dry-run", action="store_true", help="check, show what would be played, then stop")
     where.add_argument("--no-preflight", action="store_true", help="skip the checks before the first episode: folder, "
@@ -125,12 +135,16 @@ def resolve(options: dict[str, Any]) -> RunConfig:
     of_run = {
         name for name in RunConfig.__dataclass_fields__ if name not in ("suite", "agent", "env_kwargs", "profile")
     }
-    settings = AgentSettings(options["agent"], **{key: value for key, value in options.items() if key in of_agent})
+    settings = AgentSettings(
+        at_url(options["agent"], options.get("url")),
+        request_args=dict(_key_value("--request-arg", text) for text in options.get("request_arg", [])),
+        **{key: value for key, value in options.items() if key in of_agent},
+    )
     return RunConfig(
         suite,
         settings,
         profile=options.get("profile", suite.profile),
-        env_kwargs=dict(_env_arg(text) for text in options.get("env_arg", [])),
+        env_kwargs=dict(_key_value("--env-arg", text) for text in options.get("env_arg", [])),
         **{key: value for key, value in options.items() if key in of_run},
     )
 
@@ -146,7 +160,7 @@ def give_back(stored: RunConfig, given: dict[str, Any], folder: Path) -> RunConf
     Raises:
         ConfigInvalid: When a hidden value is missing, or anything else than such a value is given.
     """
-    arguments = {**stored.env_kwargs, **dict(_env_arg(text) for text in given.get("env_arg", []))}
+    arguments = {**stored.env_kwargs, **dict(_key_value("--env-arg", text) for text in given.get("env_arg", []))}
     agent = dataclasses.replace(stored.agent, spec=given.get("agent", stored.agent.spec))
     whole = dataclasses.replace(stored, agent=agent, env_kwargs=arguments)
     if redact(whole.to_json()) != redact(stored.to_json()):
@@ -162,6 +176,41 @@ def give_back(stored: RunConfig, given: dict[str, Any], folder: Path) -> RunConf
             f"seed-bench run --resume {folder} {' '.join(missing)}"
         )
     return whole
+
+
+def moved(stored: RunConfig, given: dict[str, Any]) -> RunConfig:
+    """The configuration of a run that goes on in another place: a server that has moved, more patience, more workers.
+
+    Args:
+        stored: What the run began with.
+        given: Options by name.
+
+    Raises:
+        ConfigInvalid: For an option that could change a score.
+    """
+    others = sorted(given.keys() - PLACE - AGENT_PLACE - {"url"})
+    if others:
+        named = ", ".join("--" + name.replace("_", "-") for name in others)
+        raise ConfigInvalid(
+            f"--resume continues the run as it began; {named} could change its scores. Start a new run, or give only "
+            f"{', '.join('--' + name.replace('_', '-') for name in sorted(PLACE | AGENT_PLACE | {'url'}))}"
+        )
+    of_agent = {name: value for name, value in given.items() if name in AGENT_PLACE}
+    agent = dataclasses.replace(stored.agent, spec=at_url(stored.agent.spec, given.get("url")), **of_agent)
+    return dataclasses.replace(stored, agent=agent, **{name: given[name] for name in given.keys() & PLACE})
+
+
+def at_url(spec: str, url: str | None) -> str:
+    """An agent's spec with another address.
+
+    Raises:
+        ConfigInvalid: For an agent without an address.
+    """
+    if url is None:
+        return spec
+    if not spec.startswith("openai:"):
+        raise ConfigInvalid(f"--url {url}: agent {spec!r} has no address; only openai:MODEL has one")
+    return f"{re.sub(URL, '', spec)}@{url}"
 
 
 def default_out(config: RunConfig) -> Path:
@@ -211,11 +260,11 @@ def shard(text: str) -> tuple[int, int]:
     return int(found.group(1)), int(found.group(2))
 
 
-def _env_arg(text: str) -> tuple[str, Any]:
+def _key_value(option: str, text: str) -> tuple[str, Any]:
     try:
         return key_and_value(text)
     except argparse.ArgumentTypeError as error:
-        raise ConfigInvalid(f"--env-arg {error}") from None
+        raise ConfigInvalid(f"{option} {error}") from None
 
 
 def _convert(action: argparse.Action, value: Any, where: str) -> Any:

@@ -52,6 +52,8 @@ class EpisodeRecord:
         steps: Turns taken.
         invalid_formats: Turns whose reply could not be read in the profile's format.
         invalid_actions: Turns whose action the environment refused.
+        cut_replies: Replies that ended at the length limit.
+        filtered_replies: Replies that a content filter withheld or cut.
         prompt_tokens: Tokens read, where the agent counts them.
         completion_tokens: Tokens written, where the agent counts them.
         cost: Price of the tokens.
@@ -78,6 +80,8 @@ class EpisodeRecord:
     steps: int = 0
     invalid_formats: int = 0
     invalid_actions: int = 0
+    cut_replies: int = 0
+    filtered_replies: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
@@ -97,6 +101,11 @@ class EpisodeRecord:
     def scored(self) -> bool:
         """Whether the outcome says something about the agent."""
         return StopReason(self.stop_reason).scored
+
+    @property
+    def outcome(self) -> tuple[Any, ...]:
+        """What two records of one episode must agree on."""
+        return (self.seed, self.success, self.score, self.steps, self.stop_reason)
 
 
 _FIELDS = frozenset(item.name for item in fields(EpisodeRecord))
@@ -162,6 +171,8 @@ def finish_episode(
         steps=len(steps),
         invalid_formats=sum(not step.format_valid for step in trajectory.steps),
         invalid_actions=sum(not step.action_valid for step in trajectory.steps),
+        cut_replies=sum(step.meta.get("finish_reason") == "length" for step in trajectory.steps),
+        filtered_replies=sum(step.meta.get("finish_reason") == "content_filter" for step in trajectory.steps),
         prompt_tokens=sum(int(part.get("prompt_tokens", 0)) for part in usage),
         completion_tokens=sum(int(part.get("completion_tokens", 0)) for part in usage),
         cost=math.fsum(float(part.get("cost", 0.0)) for part in usage),
@@ -208,7 +219,7 @@ def read_heads(path: Path) -> Iterator[EpisodeRecord]:
         RecordsInvalid: For a line that is no record.
     """
     for number, line in enumerate(read_lines(path), 1):
-        yield _parse_head(line, path, number)
+        yield parse_head(line, path, number)
 
 
 def read_transcripts(path: Path) -> Iterator[tuple[EpisodeRecord, dict[str, Any]]]:
@@ -218,7 +229,7 @@ def read_transcripts(path: Path) -> Iterator[tuple[EpisodeRecord, dict[str, Any]
         RecordsInvalid: For a line that is no record.
     """
     for number, line in enumerate(read_lines(path), 1):
-        record = _parse_head(line, path, number)
+        record = parse_head(line, path, number)
         try:
             transcript = json.loads(line)["transcript"]
             transcript["steps"] = list(expand_messages(transcript["steps"]))
@@ -309,7 +320,12 @@ def _message_to_json(message: Message, images: _Images) -> Message:
     return {**message, "content": parts}
 
 
-def _parse_head(line: bytes, path: Path, number: int) -> EpisodeRecord:
+def parse_head(line: bytes, path: Path, number: int) -> EpisodeRecord:
+    """The outcome in one line.
+
+    Raises:
+        RecordsInvalid: When it is no record; ``path`` and ``number`` are for the message.
+    """
     head, split, _ = line.partition(_SPLIT)
     try:
         values = json.loads(head + b"}" if split else line)

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,20 +18,21 @@ from typing import Any, Protocol
 
 from seed_envs.preflight import Say, check_folder
 from seed_envs.redaction import redact
-from seed_envs.statistics.panels import count_of
 
 from .agents.base import Agent, Placement
+from .breaker import Breaker, Stopped
 from .config import RunConfig
 from .errors import RunFolderInvalid
 from .folder import RunFolder, write_json
 from .heads import read_run
+from .identity import check_same, identity
 from .journal import Journal
 from .plan import Planned
 from .player import Emit, Player, utc_now
 from .preflight import check_run
 from .records import EpisodeRecord, FinishedEpisode, latest
 from .setup_run import Prepared, build_agent, prepare
-from .summary import summarise
+from .summary import count_tokens, summarise
 from .versions import describe_hardware, describe_software
 
 
@@ -55,10 +56,6 @@ class Crew(Protocol):
         """Release processes and environments."""
 
 
-class _TooManyErrors(Exception):
-    """The limit of ``fail_on_error`` is reached."""
-
-
 @dataclass(frozen=True)
 class RunResult:
     """How a run ended.
@@ -67,11 +64,13 @@ class RunResult:
         folder: Where it is.
         summary: Its numbers, as in ``summary.json``.
         outcome: ``complete``, ``incomplete``, ``stopped`` (too many errors) or ``interrupted``.
+        reason: Why it stopped itself and what helps, or ``""``.
     """
 
     folder: RunFolder
     summary: dict[str, Any]
     outcome: str
+    reason: str = ""
 
 
 def start_run(
@@ -102,6 +101,7 @@ def start_run(
     try:
         if say is not None:
             check_run(prepared, agent, say)
+        prepared = prepared.with_learned(agent)
         folder = RunFolder(out)
         folder.create({**prepared.describe(agent, command or []), "created": utc_now()})
         return _execute(folder, prepared, agent, observer)
@@ -110,18 +110,25 @@ def start_run(
 
 
 def resume_run(
-    out: Path, observer: Observer | None = None, config: RunConfig | None = None, say: Say | None = None
+    out: Path,
+    observer: Observer | None = None,
+    config: RunConfig | None = None,
+    say: Say | None = None,
+    accepted: Sequence[str] = (),
 ) -> RunResult:
     """Continue a run: keep what is scored, play what is missing or failed.
 
     Args:
         out: Its folder.
         observer: Is told how it goes.
-        config: The run's configuration with the passwords that the folder does not hold (see ``give_back``).
+        config: The run's configuration with the passwords that the folder does not hold (see ``give_back``), perhaps
+            in another place (see ``moved``).
         say: Is told what the preflight remarks; None skips the preflight, and so does a run with nothing left to play.
+        accepted: Fields that were meant to change (see ``identity.check_same``).
 
     Raises:
-        RunFolderInvalid: When the folder holds no run, or its tasks or prompt are no longer what they were.
+        RunFolderInvalid: When the folder holds no run, or tasks, prompt, settings, model or software are no longer
+            what they were.
     """
     folder = RunFolder(out)
     prepared = prepare(config or folder.run_config())
@@ -130,7 +137,7 @@ def resume_run(
     try:
         if say is not None and _todo(folder, prepared):
             check_run(prepared, agent, say)
-        return _execute(folder, prepared, agent, observer)
+        return _execute(folder, prepared.with_learned(agent), agent, observer, accepted)
     finally:
         agent.close()
 
@@ -154,6 +161,7 @@ def summarise_folder(folder: RunFolder) -> dict[str, Any]:
     attempts = folder.attempts()
     seconds = sum(attempt["seconds"] or _seconds_seen(attempt, heads) for attempt in attempts)
     numbers = summarise(kept.values(), config["planned"])
+    numbers["tokens"] = count_tokens(heads)  # what was paid for, replaced episodes included
     return {
         "schema_version": 1,
         "suite": config["run"]["suite"]["name"],
@@ -175,25 +183,30 @@ def _seconds_seen(attempt: dict[str, Any], records: list[EpisodeRecord]) -> floa
     return max([0.0, *ends])  # a clock that was set back gives negative times
 
 
-def _execute(folder: RunFolder, prepared: Prepared, agent: Agent, observer: Observer | None) -> RunResult:
+def _execute(
+    folder: RunFolder, prepared: Prepared, agent: Agent, observer: Observer | None, accepted: Sequence[str] = ()
+) -> RunResult:
     """One attempt: lock, play what is not done, write the summary whatever happens."""
+    played_with = redact(identity(prepared.config, agent.describe(), describe_software()))
     with Journal(folder.episodes) as journal:
+        for earlier in folder.attempts()[-1:]:
+            check_same(folder.path, earlier.get("identity", {}), played_with, accepted)
         todo = _todo(folder, prepared)
         attempt, logs = folder.new_attempt()
         log = _open_log(logs)
-        note = _Attempt(logs / "attempt.json", attempt, len(todo), journal.torn_bytes)
+        note = _Attempt(logs / "attempt.json", attempt, len(todo), journal.torn_bytes, played_with)
         log.info("attempt %d: %d episodes planned, %d to play", attempt, len(prepared.plan), len(todo))
         if journal.torn_bytes:
             log.warning("cut off %d bytes of a line that was being written when the run ended", journal.torn_bytes)
         if observer is not None:
             observer.begin(len(todo))
-        emit = _Recorder(folder, journal, log, prepared, observer)
-        outcome = "incomplete"
+        emit = _Recorder(folder, journal, log, prepared, observer, len(todo))
+        outcome, reason = "incomplete", ""
         try:
             if todo:
                 _play(prepared.config, agent, logs, attempt, todo, emit)
-        except _TooManyErrors as error:
-            outcome = "stopped"
+        except Stopped as error:
+            outcome, reason = "stopped", str(error)
             log.error("%s", error)
         except KeyboardInterrupt:
             outcome = "interrupted"
@@ -205,14 +218,14 @@ def _execute(folder: RunFolder, prepared: Prepared, agent: Agent, observer: Obse
             raise
         finally:
             _close_log(log)
-        note.end(outcome, emit.count)
+        note.end(outcome, emit.count, reason)
     summary = summarise_folder(folder)
     if summary["complete"]:
         outcome = "complete"
         note.end(outcome, emit.count)
         summary["attempts"][-1]["outcome"] = outcome
     folder.write_summary(summary)
-    return RunResult(folder, summary, outcome)
+    return RunResult(folder, summary, outcome, reason)
 
 
 def _todo(folder: RunFolder, prepared: Prepared) -> list[Planned]:
@@ -252,11 +265,11 @@ class _Recorder:
         log: logging.Logger,
         prepared: Prepared,
         observer: Observer | None,
+        todo: int,
     ) -> None:
         self._folder, self._journal, self._log, self._observer = folder, journal, log, observer
-        limit = prepared.config.fail_on_error
-        self._limit = None if limit is None else count_of(limit, len(prepared.plan))
-        self.count = self._errors = 0
+        self._breaker = Breaker(prepared.config, len(prepared.plan), todo)
+        self.count = 0
 
     def __call__(self, finished: FinishedEpisode) -> None:
         record = finished.record
@@ -264,19 +277,17 @@ class _Recorder:
         self._journal.append(finished.line)
         self.count += 1
         if not record.scored:
-            self._errors += 1
             error = record.error or {"type": "?", "message": ""}
             self._log.error("%s #%d: %s: %s", record.task_id, record.repeat, error["type"], error["message"])
         if self._observer is not None:
             self._observer(record)
-        if self._limit is not None and self._errors >= self._limit and not record.scored:
-            raise _TooManyErrors(f"{self._errors} episodes failed; --fail-on-error stops the run here")
+        self._breaker.count(record)
 
 
 class _Attempt:
     """``attempt.json``: who ran when, on what, and how it ended (``running`` until somebody says otherwise)."""
 
-    def __init__(self, path: Path, attempt: int, todo: int, torn_bytes: int) -> None:
+    def __init__(self, path: Path, attempt: int, todo: int, torn_bytes: int, played_with: dict[str, Any]) -> None:
         self._path, self._begin = path, time.perf_counter()
         self._record: dict[str, Any] = {
             "attempt": attempt,
@@ -287,6 +298,7 @@ class _Attempt:
             "played": 0,
             "torn_bytes": torn_bytes,
             "pid": os.getpid(),
+            "identity": played_with,
             "software": describe_software(),
             "hardware": describe_hardware(),
         }

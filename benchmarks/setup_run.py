@@ -51,6 +51,15 @@ class Prepared:
             "prompt": {"profile": profile.name, "sha256": prompt_hash(profile), "source": profile.source},
         }
 
+    def with_learned(self, agent: Agent) -> Prepared:
+        """The same with what the agent has learned of its server, so that workers and later attempts know it too."""
+        learned = getattr(agent, "learned", {})
+        if not learned:
+            return self
+        settings = self.config.agent
+        settings = dataclasses.replace(settings, request_args={**settings.request_args, **learned})
+        return dataclasses.replace(self, config=dataclasses.replace(self.config, agent=settings))
+
     def describe(self, agent: Agent, command: list[str]) -> dict[str, Any]:
         """The content of ``config.json``."""
         return {

@@ -33,7 +33,7 @@ def summarise(
 
     Returns:
         ``counts``, ``success`` (micro), ``macro``, ``score``, ``families``, ``stop_reasons``, ``errors``, ``steps``,
-        ``tokens``, ``repeats`` and ``power``.
+        ``tokens``, ``replies``, ``repeats`` and ``power``.
     """
     played = sorted(records, key=lambda record: record.index)
     scored = [record for record in played if record.scored]
@@ -44,17 +44,35 @@ def summarise(
         "confidence": confidence,
         "counts": {"planned": total, "missing": total - len(played), **common["counts"]},
         "complete": len(scored) == total,
-        "reward": mean_with_interval(scored, [record.reward for record in scored], confidence),
+        "reward": mean_with_interval(scored, [record.reward for record in scored], confidence, None),
         "stop_reasons": dict(sorted(Counter(record.stop_reason for record in played).items())),
         "errors": dict(
             sorted(Counter((record.error or {}).get("type", "?") for record in played if not record.scored).items())
         ),
-        "tokens": {
-            "prompt": sum(record.prompt_tokens for record in played),
-            "completion": sum(record.completion_tokens for record in played),
-            "cost": math.fsum(record.cost for record in played),
-        },
+        "tokens": count_tokens(played),
+        "replies": _replies(scored),
         "power": _power(scored, confidence),
+    }
+
+
+def count_tokens(records: Sequence[EpisodeRecord]) -> dict[str, Any]:
+    """What agents read and wrote, and its price."""
+    return {
+        "prompt": sum(record.prompt_tokens for record in records),
+        "completion": sum(record.completion_tokens for record in records),
+        "cost": math.fsum(record.cost for record in records),
+    }
+
+
+def _replies(scored: Sequence[EpisodeRecord]) -> dict[str, Any]:
+    """How many replies were cut at the length limit or withheld by a filter."""
+    total = sum(record.steps for record in scored)
+    cut = sum(record.cut_replies for record in scored)
+    return {
+        "total": total,
+        "cut": cut,
+        "filtered": sum(record.filtered_replies for record in scored),
+        "cut_share": cut / total if total else None,
     }
 
 

@@ -128,11 +128,13 @@ class EndpointRefused(EndpointError):
 
     Attributes:
         hopeless: Whether every further request would meet the same refusal.
+        body: What the server said.
     """
 
-    def __init__(self, message: str, hopeless: bool = False) -> None:
+    def __init__(self, message: str, hopeless: bool = False, body: str = "") -> None:
         super().__init__(message)
         self.hopeless = hopeless
+        self.body = body
 
 
 class ContextOverflow(EndpointError):

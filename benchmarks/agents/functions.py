@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from seed_envs.profiles import Profile
@@ -11,6 +13,7 @@ from seed_envs.rollout import Reply, Request, failed_reply
 
 from ..config import AgentSettings
 from ..errors import UnknownAgent
+from ..identity import hash_files
 from .base import Placement, SkillFor
 from .skills import load_skills
 
@@ -55,8 +58,10 @@ class FunctionAgent:
         return [self._answer(request) for request in requests]
 
     def describe(self) -> Mapping[str, Any]:
-        """The function's name."""
-        return {"kind": "FunctionAgent", "function": self._name}
+        """The function's name, and the hash of the file that holds it."""
+        source = inspect.getsourcefile(inspect.unwrap(self._function)) if inspect.isfunction(self._function) else None
+        known = {"source": hash_files([Path(source)])} if source and Path(source).is_file() else {}
+        return {"kind": "FunctionAgent", "function": self._name, "identity": known}
 
     def close(self) -> None:
         """Nothing to release."""

@@ -7,6 +7,8 @@ stored.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -14,8 +16,9 @@ from concurrent.futures import CancelledError, Future
 from typing import Any
 
 from seed_envs.endpoints.client import ChatClient, Delivery
+from seed_envs.endpoints.fields import learn_arguments, with_arguments
 from seed_envs.endpoints.probe import probe
-from seed_envs.errors import ContextOverflow
+from seed_envs.errors import ContextOverflow, EndpointFailed, EndpointRefused, PreflightFailed
 from seed_envs.preflight import Contestant, Say
 from seed_envs.profiles import Profile
 from seed_envs.rollout import Reply, Request, failed_reply
@@ -49,6 +52,8 @@ class OpenAIAgent:
         model, url = split_endpoint(argument)
         self._settings, self._url = settings, url
         self.skill_for: SkillFor | None = load_skills(settings.skill_prompt)
+        #: Request arguments that the preflight found out.
+        self.learned: dict[str, Any] = {}
         self._client = ChatClient(
             url,
             model,
@@ -61,37 +66,61 @@ class OpenAIAgent:
 
     def act(self, requests: Sequence[Request]) -> list[Reply]:
         """Ask for all requests at once; each succeeds or fails alone."""
-        futures = [self._client.submit(request.messages, self._parameters(request)) for request in requests]
+        futures = [self._client.submit(request.messages, self._parameters(_seed(request))) for request in requests]
         return [self._reply(future) for future in futures]
 
     def describe(self) -> Mapping[str, Any]:
-        """Model and address (without anything secret)."""
-        return {"kind": "OpenAIAgent", "model": self._client.model, "address": self._client.address}
+        """Model and address (without anything secret), and what the server says of the model."""
+        return {
+            "kind": "OpenAIAgent",
+            "model": self._client.model,
+            "address": self._client.address,
+            "identity": self._identity,
+        }
+
+    @functools.cached_property
+    def _identity(self) -> dict[str, Any]:
+        return {"model": self._client.model, **self._client.describe_model()}
 
     def contestant(self, say: Say) -> Contestant:
-        """What the server says; whether the model reads pictures shows when it is asked.
+        """What the server says, and which fields of a request it takes; those are used from now on.
 
         Raises:
-            PreflightFailed: When nothing answers, or the model is not known there.
+            PreflightFailed: When nothing answers, the model is not known there, its window is shorter than a reply, or
+                a field is refused that only the user can decide about.
         """
-        probe(self._url, self._client.model, self._settings.api_key_env, say)
-        return Contestant(f"openai:{self._client.model}", policy=self.act)
+        name, settings = f"openai:{self._client.model}", self._settings
+        facts = probe(self._url, self._client.model, settings.api_key_env, say)
+        room = None if facts.window is None else facts.window - settings.max_new_tokens
+        if room is not None and room < 1:
+            raise PreflightFailed(
+                f"{name} has a window of {facts.window} tokens, and a reply may take {settings.max_new_tokens}; "
+                "lower --max-new-tokens, or serve the model with a longer window"
+            )
+        try:
+            self.learned = learn_arguments(self._client, self._parameters(0))
+        except (EndpointRefused, EndpointFailed, ContextOverflow) as error:
+            raise PreflightFailed(str(error)) from error
+        for field, value in self.learned.items():
+            say(f"{name}: the server does not take the usual fields; from now on {field}={value}")
+        self._settings = dataclasses.replace(settings, request_args={**settings.request_args, **self.learned})
+        return Contestant(name, sees_pictures=facts.sees_pictures, longest_prompt=room, policy=self.act)
 
     def close(self) -> None:
         """Give up what is waited for."""
         self._client.close()
 
-    def _parameters(self, request: Request) -> dict[str, Any]:
+    def _parameters(self, seed: int) -> dict[str, Any]:
         settings = self._settings
         parameters: dict[str, Any] = {
             "temperature": settings.temperature,
             "top_p": settings.top_p,
             "max_tokens": settings.max_new_tokens,
-            "seed": ((request.task.seed or 0) + request.turn) % 2**31,
+            "seed": seed,
         }
         if settings.thinking is not None:
             parameters["chat_template_kwargs"] = {"enable_thinking": settings.thinking}
-        return parameters
+        return with_arguments(parameters, settings.request_args)
 
     def _reply(self, future: Future[Delivery]) -> Reply:
         try:
@@ -102,6 +131,8 @@ class OpenAIAgent:
             raise
         except Exception as error:  # becomes the record of this episode
             return failed_reply(error)
+        if misfit := self._misfit(delivery.answer.prompt_tokens):
+            return misfit
         answer, prices = delivery.answer, (self._settings.price_prompt, self._settings.price_completion)
         usage = {
             "prompt_tokens": answer.prompt_tokens,
@@ -114,6 +145,20 @@ class OpenAIAgent:
             "seconds": round(delivery.seconds, 6),
         }
         return Reply(answer.whole, {"usage": usage, **meta})
+
+    def _misfit(self, length: int) -> Reply | None:
+        """The failed reply to a prompt that is longer than the user allows, as the endpoint counts its tokens."""
+        longest = self._settings.max_prompt_tokens
+        if longest is None or 0 < length <= longest:
+            return None
+        if not length:
+            return failed_reply(EndpointRefused("the endpoint counts no prompt tokens; --max-prompt-tokens needs them"))
+        told = f"the prompt has {length} tokens as the endpoint counts, at most {longest} are allowed"
+        return failed_reply(ContextOverflow(told), StopReason.CONTEXT_OVERFLOW)
+
+
+def _seed(request: Request) -> int:
+    return ((request.task.seed or 0) + request.turn) % 2**31
 
 
 def split_endpoint(argument: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ when it loads them. No code from a model folder is ever run.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,9 +24,15 @@ from seed_envs.trajectory import StopReason
 
 from ..config import AgentSettings
 from ..errors import UnknownAgent
+from ..identity import hash_files
 from .base import Placement, SkillFor
 from .processors import load_processor
 from .skills import load_skills
+
+#: Files of a model folder, by what they hold.
+_WEIGHTS = (".safetensors", ".bin", ".gguf", ".pt")
+_TOKENIZER = ("tokenizer", "vocab", "merges", "special_tokens", "added_tokens", "spiece", "chat_template", "processor")
+_SETTINGS = ("config.json", "generation_config.json", "preprocessor_config.json")
 
 
 class TransformersAgent:
@@ -92,6 +99,27 @@ class TransformersAgent:
             "chat_template_sha256": hashlib.sha256(template.encode()).hexdigest(),
             "longest_prompt": self._longest_prompt,
             "commit": getattr(self._model.config, "_commit_hash", None),
+            "identity": self._identity,
+        }
+
+    @functools.cached_property
+    def _identity(self) -> dict[str, str]:
+        """Hashes of the files behind the model; of a hub name its commit, which stands for them."""
+        template = hashlib.sha256(str(self._processor.chat_template).encode()).hexdigest()
+        path = Path(self._name)
+        if not path.exists():
+            return {"chat_template": template, "commit": str(getattr(self._model.config, "_commit_hash", None))}
+        files = [path] if path.is_file() else [file for file in path.iterdir() if file.is_file()]
+        weights = [file for file in files if file.suffix in _WEIGHTS]
+        others = [
+            file for file in files if file.suffix in (".json", ".jinja", ".model", ".txt") and file not in weights
+        ]
+        tokenizer = [file for file in others if file.name.startswith(_TOKENIZER)]
+        return {
+            "chat_template": template,
+            "weights": hash_files(weights),
+            "tokenizer": hash_files(tokenizer),
+            "settings": hash_files(file for file in others if file.name in _SETTINGS),
         }
 
     def contestant(self, say: Say) -> Contestant:

@@ -21,7 +21,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from seed_envs.chat import Message
 from seed_envs.endpoints.pacing import MAX_WAIT, RateLimiter, backoff, retry_after
-from seed_envs.endpoints.wire import Answer, read_answer, read_refusal, read_tokens, request_body
+from seed_envs.endpoints.refusals import read_refusal
+from seed_envs.endpoints.wire import Answer, read_answer, read_tokens, request_body
 from seed_envs.errors import EndpointFailed, EndpointPassing, require
 from seed_envs.redaction import learn, learn_secret, redact
 
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 #: Largest response that is read, in bytes.
 MAX_RESPONSE = 16_000_000
+#: Longest wait for a page about the server.
+_LOOK_SECONDS = 10.0
+#: What a server says of a model that is another thing after every start.
+_FLEETING = frozenset({"created", "permission", "modified_at", "status"})
 
 
 @dataclass
@@ -130,6 +135,22 @@ class ChatClient:
         """
         return self.submit(messages, parameters).result().answer
 
+    def look(self, address: str) -> Any:
+        """The JSON at an address of the same server, or None where there is none or nothing answers."""
+        with self._lock:
+            if self._closed:
+                return None
+            future = asyncio.run_coroutine_threadsafe(self._look(address), self._loop)
+        return future.result()
+
+    def describe_model(self) -> dict[str, Any]:
+        """What the server says of the model that does not change from start to start; nothing where it says nothing."""
+        listed = self.look(sibling(self.address, "models"))
+        rows = listed.get("data") if isinstance(listed, dict) else None
+        named = {row.get("id"): row for row in rows if isinstance(row, dict)} if isinstance(rows, list) else {}
+        row = named.get(self.model) or (next(iter(named.values())) if len(named) == 1 else None)
+        return {} if row is None else {"served": {key: row[key] for key in sorted(row) if key not in _FLEETING}}
+
     def close(self) -> None:
         """Give up what is waited for, and close connections and the event loop's thread."""
         with self._lock:
@@ -200,6 +221,16 @@ class ChatClient:
         except (ValueError, RecursionError) as error:
             raise EndpointPassing(f"{self.address}: {error}: {text[:200]!r}") from error
 
+    async def _look(self, address: str) -> Any:
+        import httpx
+
+        client = self._http = self._http or self._connect()
+        try:
+            response = await client.get(address, timeout=min(self._timeout, _LOOK_SECONDS))
+            return response.json() if response.status_code == 200 and len(response.content) <= MAX_RESPONSE else None
+        except (httpx.RequestError, ValueError, RecursionError):
+            return None
+
     def _connect(self) -> httpx.AsyncClient:
         import httpx
 
@@ -219,6 +250,18 @@ def chat_address(base_url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise ValueError(f"base_url={redact(base_url)!r} must be an http(s) address such as http://127.0.0.1:8000/v1")
     return urlunsplit(parts._replace(path=parts.path.rstrip("/") + "/chat/completions"))
+
+
+def sibling(address: str, name: str) -> str:
+    """Another page beside chat completions: ``models`` for ``http://host/v1/chat/completions``.
+
+    Args:
+        address: From :func:`chat_address`.
+        name: The page; one that begins with ``/`` is at the root of the server.
+    """
+    parts = urlsplit(address)
+    path = name if name.startswith("/") else f"{parts.path.removesuffix('chat/completions')}{name}"
+    return urlunsplit(parts._replace(path=path))
 
 
 async def _post(client: httpx.AsyncClient, address: str, body: dict[str, Any]) -> tuple[httpx.Response, bytes]:

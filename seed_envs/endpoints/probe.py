@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from seed_envs.endpoints.client import chat_address
+from seed_envs.endpoints.client import chat_address, sibling
+from seed_envs.endpoints.refusals import refused_field
 from seed_envs.errors import PreflightFailed, close_matches, require
 from seed_envs.redaction import learn, learn_secret, redact
 
@@ -30,10 +31,14 @@ class ServerFacts:
     Attributes:
         models: Names it knows; empty when it does not say.
         window: Tokens of prompt and answer together; None when it does not say.
+        sees_pictures: Whether the model reads pictures; None when it does not say.
+        owner: Who serves the model, ``""`` when it does not say.
     """
 
     models: tuple[str, ...] = ()
     window: int | None = None
+    sees_pictures: bool | None = None
+    owner: str = ""
 
 
 def probe(base_url: str, model: str, key_env: str = "", say: Callable[[str], None] = lambda text: None) -> ServerFacts:
@@ -74,6 +79,8 @@ def probe(base_url: str, model: str, key_env: str = "", say: Callable[[str], Non
         hint = f"${key_env} is {'refused' if key else 'not set'}" if key_env else "it wants a key"
         raise PreflightFailed(f"{redact(base_url)} answers HTTP {response.status_code}: {hint}")
     facts = _facts(response, model)
+    if facts.window is None and facts.owner == "llamacpp":
+        facts = _with_properties(facts, sibling(chat_address(base_url), "/props"), headers)
     if model not in facts.models:
         _try_model(base_url, model, headers, facts)
     return facts
@@ -88,8 +95,8 @@ def _try_model(base_url: str, model: str, headers: dict[str, str], facts: Server
         response = httpx.post(chat_address(base_url), json=body, headers=headers, timeout=PROBE_SECONDS)
     except httpx.RequestError:  # it answered before: slow, not absent; the run has its own retries
         return
-    if response.status_code not in (400, 404):
-        return
+    if response.status_code not in (400, 404) or refused_field(response.text, {"max_tokens": 1}):
+        return  # a field that is not taken is another matter, see ``fields``
     listed = f"it lists {', '.join(map(repr, facts.models[:5]))}" if facts.models else "it lists no models"
     raise PreflightFailed(
         f"{redact(base_url)} does not take the model {model!r} (HTTP {response.status_code}: "
@@ -104,5 +111,32 @@ def _facts(response: Any, model: str) -> ServerFacts:
         named = {str(row["id"]): row for row in rows}
     except (ValueError, KeyError, TypeError, RecursionError):
         return ServerFacts()
-    window = named.get(model, {}).get("max_model_len")  # vLLM and its relatives say so
-    return ServerFacts(tuple(named), window if type(window) is int and window > 0 else None)
+    row: dict[str, Any] = named.get(model) or (next(iter(named.values())) if len(named) == 1 else {})
+    meta = row.get("meta")
+    window = next((row[key] for key in _WINDOWS if key in row), meta.get("n_ctx") if isinstance(meta, dict) else None)
+    return ServerFacts(tuple(named), _count(window), _sees(row.get("architecture")), str(row.get("owned_by", "")))
+
+
+def _with_properties(facts: ServerFacts, address: str, headers: dict[str, str]) -> ServerFacts:
+    """The same with what a llama.cpp server says on a page of its own."""
+    import httpx
+
+    try:
+        record = httpx.get(address, headers=headers, timeout=PROBE_SECONDS).json()
+        window = _count(record["default_generation_settings"]["n_ctx"])
+        return ServerFacts(facts.models, window, record["modalities"].get("vision"), facts.owner)
+    except (httpx.RequestError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return facts
+
+
+def _sees(architecture: Any) -> bool | None:
+    kinds = architecture.get("input_modalities") if isinstance(architecture, dict) else None
+    return "image" in kinds if isinstance(kinds, list) else None
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and value > 0 else None
+
+
+#: Where lists of models name a window: vLLM and SGLang, OpenRouter and Together, Groq, Mistral, LM Studio.
+_WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length", "loaded_context_length")

@@ -1,4 +1,4 @@
-"""The wire format of OpenAI-compatible chat endpoints: messages out, texts, token counts and refusals in.
+"""The wire format of OpenAI-compatible chat endpoints: messages out, texts and token counts in.
 
 Sends nothing.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from seed_envs.chat import Message
-from seed_envs.errors import ContextOverflow, EndpointError, EndpointPassing, EndpointRefused
 
 
 @dataclass(frozen=True)
@@ -77,48 +77,62 @@ def read_answer(record: Any) -> Answer:
     try:
         choice = record["choices"][0]
         message = choice["message"]
-        text, reasoning = message.get("content"), message.get("reasoning_content") or message.get("reasoning")
+        text, thoughts = _read_content(message.get("content"))
+        reasoning = (
+            message.get("reasoning_content")
+            or message.get("reasoning")
+            or _texts(message.get("reasoning_details") or [])
+        )
+        text = text or _text(message.get("refusal")) or _tool_calls(message.get("tool_calls") or [])
+        thoughts = thoughts or _text(reasoning)
         finish_reason = str(choice.get("finish_reason") or "")
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise ValueError(f"no chat completion: {type(error).__name__}: {error}") from error
-    for part in (text, reasoning):
-        if not isinstance(part, (str, type(None))):
-            raise ValueError(f"no chat completion: the content is {type(part).__name__}, not text")
-    return Answer(_writable(text), finish_reason, *read_tokens(record), _writable(reasoning))
+    return Answer(_writable(text), finish_reason, *read_tokens(record), _writable(thoughts))
 
 
-#: Statuses that may pass: time-outs, conflicts, rate limits, and everything that is the server's own trouble.
-PASSING_STATUS = frozenset({408, 409, 425, 429, *range(500, 600)})
-#: Refusals that no other request of the same run would escape: key, account, address or model name are wrong.
-HOPELESS_STATUS = frozenset({401, 402, 403, 404})
-#: Statuses and (lower case) phrases by which servers say that a prompt is too long.
-OVERFLOW_STATUS = frozenset({400, 413, 422})
-OVERFLOW_PHRASES = ("context_length_exceeded", "maximum context length", "context length", "prompt is too long")
+def _read_content(content: Any) -> tuple[str, str]:
+    """What was said and what was thought, from a text or a list of parts."""
+    if not isinstance(content, list):
+        return _text(content), ""
+    thoughts = [part for part in content if part.get("type") in ("thinking", "reasoning")]
+    return _texts([part for part in content if part not in thoughts]), _texts(thoughts)
 
 
-def read_refusal(status: int, text: str, where: str, wait: float | None = None) -> EndpointError:
-    """The error that a status other than 200 stands for.
+def _texts(parts: Sequence[Any]) -> str:
+    """The texts of parts, whatever the key that holds them; a part may hold parts."""
+    texts = []
+    for part in parts:
+        held = next((part[key] for key in ("text", "thinking", "refusal") if part.get(key) is not None), "")
+        texts.append(_texts(held) if isinstance(held, list) else _text(held))
+    return "".join(texts)
 
-    Args:
-        status: HTTP status.
-        text: Body of the response.
-        where: Address, for the message.
-        wait: Seconds that the endpoint asks to wait.
 
-    Returns:
-        :class:`ContextOverflow`, :class:`EndpointPassing` (try again) or :class:`EndpointRefused` (do not).
+def _tool_calls(calls: Sequence[Any]) -> str:
+    """Calls of tools nobody offered, as models write them in a text: the reader of the reply decides what they mean."""
+    functions = [call["function"] for call in calls]
+    return "\n".join(
+        f"<tool_call>{json.dumps({'name': each.get('name'), 'arguments': each.get('arguments')})}</tool_call>"
+        for each in functions
+    )
+
+
+def _text(value: Any) -> str:
+    """A text, or nothing for nothing.
+
+    Raises:
+        TypeError: For anything else.
     """
-    said = f"{where}: HTTP {status}: {text[:300]}"
-    if status in OVERFLOW_STATUS and any(phrase in text.lower() for phrase in OVERFLOW_PHRASES):
-        return ContextOverflow(f"the endpoint says that the prompt is too long: {said}")
-    if status in PASSING_STATUS:
-        return EndpointPassing(said, wait)
-    return EndpointRefused(said, hopeless=status in HOPELESS_STATUS)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError(f"the content is {type(value).__name__}, not text")
+    return value
 
 
-def _writable(text: str | None) -> str:
+def _writable(text: str) -> str:
     """Without lone surrogates, which are legal in JSON but cannot be written to a file."""
-    return (text or "").encode("utf-8", "replace").decode()
+    return text.encode("utf-8", "replace").decode()
 
 
 def _message(message: Message) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def test_a_complete_run_prints_its_table_and_exits_with_0(capsys, suite, tmp_pat
     code, printed, _ = run(capsys, "run", "--suite", suite, "--agent", "oracle", "--out", out, "--quiet")
     assert code == 0
     assert "24 of 24 episodes scored" in printed
-    assert "| success, micro (per episode) | 100.0 % [86.2, 100.0] |" in printed
+    assert "| success, micro (per episode) | 100.0 % [85.8, 100.0] |" in printed
     assert f"report: seed-bench view {out}" in printed
 
 
@@ -68,13 +68,16 @@ def test_faults_give_exit_code_1_and_the_command_to_go_on(capsys, bad_suite, tmp
     assert len(list(read_heads(out / "episodes.jsonl"))) == 9
 
 
-def test_resume_takes_no_other_option(capsys, suite, tmp_path):
+def test_resume_takes_only_options_that_change_no_score(capsys, suite, tmp_path):
     out = tmp_path / "run"
     run(capsys, "run", "--suite", suite, "--agent", "oracle", "--out", out, "--limit", 2)
     assert run(capsys, "run", "--resume", out)[0] == 0
-    code, _, complaint = run(capsys, "run", "--resume", out, "--seed", 3, "--agent", "random")
+    code, _, complaint = run(capsys, "run", "--resume", out, "--seed", 3, "--temperature", 1)
     assert code == 2
-    assert "--resume takes no other option" in complaint and "got --seed" in complaint
+    assert "--seed, --temperature could change its scores" in complaint and "--num-workers" in complaint
+    code, _, complaint = run(capsys, "run", "--resume", out, "--url", "http://127.0.0.1:1/v1")
+    assert code == 2 and "agent 'oracle' has no address" in complaint
+    assert run(capsys, "run", "--resume", out, "--retries", 9, "--num-workers", 1)[0] == 0
     code, _, complaint = run(capsys, "run", "--resume", out, "--agent", "random")
     assert code == 2 and "only give back what its folder hides" in complaint
 

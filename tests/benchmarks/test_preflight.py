@@ -73,7 +73,7 @@ def test_a_port_where_nothing_listens(capsys, suite, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_one_question_before_the_run_and_a_remark_about_its_answer(capsys, suite, tmp_path):
+def test_two_questions_before_the_run_and_a_remark_about_its_answer(capsys, suite, tmp_path):
     pytest.importorskip("httpx", reason="packages: the endpoint agent needs httpx")
 
     def behave(handler, body, attempt):
@@ -83,9 +83,9 @@ def test_one_question_before_the_run_and_a_remark_about_its_answer(capsys, suite
         what = ["--suite", suite, "--agent", f"openai:m@{server.url}", "--limit", 1, "--max-steps", 1]
         code, out, _ = run(capsys, *what, "--dry-run")
         assert code == 0 and '"planned": 1' in out
-        assert [path for _, path, _, _ in server.seen] == ["/v1/models", "/v1/chat/completions"]
+        assert [path for _, path, _, _ in server.seen] == ["/v1/models", *["/v1/chat/completions"] * 2]
         code, out, _ = run(capsys, *what, "--out", tmp_path / "run", "--quiet")
-        assert code == 0 and len(server.seen) == 2 + 3
+        assert code == 0 and len(server.seen) == 3 + 3 + 2, "the same questions, the model's identity, one turn"
 
 
 def test_a_resumed_run_is_checked_while_there_is_something_to_play(capsys, suite, tmp_path):

@@ -166,3 +166,8 @@ def suite_record(split="good", **changes):
         "profiles": "ladder_env:PROFILES",
         **changes,
     }
+
+
+def nobody_home(request):
+    """An agent that never answers."""
+    raise RuntimeError(f"nobody is home ({request.task.seed})")
