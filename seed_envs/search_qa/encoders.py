@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from seed_envs.errors import DataMissing, DependencyMissing, UnknownOption, close_matches, require
 from seed_envs.lucene.storage import file_sha256
+from seed_envs.search_qa.retrievers.base import whole_characters
 
 Float32Matrix = NDArray[np.float32]
 
@@ -164,7 +165,13 @@ class TransformerEncoder:
     def _forward(self, tokenizer: Any, model: Any, texts: list[str], length: int) -> Float32Matrix:
         import torch
 
-        batch = tokenizer(texts, padding=True, truncation=True, max_length=length, return_tensors="pt")
+        batch = tokenizer(
+            [whole_characters(text) for text in texts],
+            padding=True,
+            truncation=True,
+            max_length=length,
+            return_tensors="pt",
+        )
         with torch.inference_mode():
             if self._rules.pooling == "decoder":
                 starts = torch.zeros((len(texts), 1), dtype=torch.long)

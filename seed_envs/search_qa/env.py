@@ -322,13 +322,19 @@ class SearchQAEnv(SeedEnv[str]):
         while len(kept) > 1 and len(observation) > self.observation_budget:
             kept.pop()
             observation = self.dialect.information(kept)
-        while kept and (surplus := len(observation) - self.observation_budget) > 0:
-            # Signs that are escaped take more room than they have letters, so one round may not be enough.
-            text = kept[0].text.removesuffix(CUT_MARK)
-            shorter = text[: max(0, len(text) - max(surplus, len(CUT_MARK)))]
-            kept = [kept[0]._replace(text=shorter + CUT_MARK)] if shorter else []
+        if kept and len(observation) > self.observation_budget:
+            kept = self._beginning(kept[0], self.observation_budget)
             observation = self.dialect.information(kept)
         return observation, kept
+
+    def _beginning(self, hit: Hit, budget: int) -> list[Hit]:
+        """The passage with as much of its text as fits; nothing if no letter does."""
+        least, most = 0, len(hit.text)
+        while least < most:
+            middle = (least + most + 1) // 2
+            fits = len(self.dialect.information([_cut(hit, middle)])) <= budget
+            least, most = (middle, most) if fits else (least, middle - 1)
+        return [_cut(hit, least)] if least else []
 
     def _answer(self, parsed: ParsedReply) -> Outcome:
         self._record(parsed, "")
@@ -453,3 +459,7 @@ class SearchQAEnv(SeedEnv[str]):
     def close(self) -> None:
         """Leaves the shared retriever open for other environments of the process."""
         self._retriever, self._opened = None, False
+
+
+def _cut(hit: Hit, length: int) -> Hit:
+    return hit._replace(text=hit.text[:length] + CUT_MARK)

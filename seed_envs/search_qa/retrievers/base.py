@@ -64,6 +64,15 @@ def titled_hit(id: str, title: str, text: str, score: float | None = None) -> Hi
     return Hit(id, bare, text, score, bool(bare))
 
 
+def whole_characters(text: str) -> str:
+    """The text with U+FFFD for halves of surrogate pairs, which nothing that speaks UTF-8 takes.
+
+    >>> whole_characters("a\\ud800b"), whole_characters("né")
+    ('a�b', 'né')
+    """
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """What a retriever promises.

@@ -27,6 +27,7 @@ from seed_envs.search_qa.retrievers.base import (
     check_k,
     fingerprint_of,
 )
+from seed_envs.search_qa.retrievers.clauses import first_clauses
 from seed_envs.search_qa.retrievers.deadlines import check_deadline
 
 _CHUNK = 16
@@ -148,7 +149,7 @@ class BM25Retriever:
         results: list[list[Hit]] = []
         for start in range(0, len(queries), _CHUNK):
             check_deadline(deadline, "bm25")
-            chunk = [analyze(query) for query in queries[start : start + _CHUNK]]
+            chunk = [first_clauses(analyze(query)) for query in queries[start : start + _CHUNK]]
             results += [self._hits(found) for found in index.search_batch(chunk, k)]
         return results
 
@@ -165,7 +166,7 @@ class BM25Retriever:
 
     def query_key(self, query: str) -> str:
         """Queries with the same key have the same hits: the analysed terms in order."""
-        return " ".join(analyze(query))
+        return " ".join(first_clauses(analyze(query)))
 
     def close(self) -> None:
         """Drops the index; the next search maps it again."""

@@ -163,7 +163,7 @@ def _pack(payload: Mapping[str, Any], encoding: str) -> tuple[bytes, str]:
     if encoding == "msgpack":
         import msgpack
 
-        return msgpack.packb(dict(payload)), "application/msgpack"
+        return msgpack.packb(dict(payload), unicode_errors="surrogatepass"), "application/msgpack"
     return json.dumps(payload).encode(), "application/json"
 
 

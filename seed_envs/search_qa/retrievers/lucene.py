@@ -20,13 +20,16 @@ from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.hashing import file_sha256
 from seed_envs.search_qa.retrievers.base import (
     Capabilities,
+    FailureDetails,
     Hit,
+    RetrievalRejected,
     RetrieverForked,
     RetrieverMismatch,
     check_k,
     fingerprint_of,
     make_hit,
 )
+from seed_envs.search_qa.retrievers.clauses import within_clauses
 from seed_envs.search_qa.retrievers.deadlines import check_deadline
 from seed_envs.search_qa.retrievers.pairing import check_pair, forget_pair
 
@@ -106,9 +109,20 @@ class LuceneRetriever:
         results = []
         for query in queries:
             check_deadline(deadline, "lucene")
-            found = [(hit.docid, float(hit.score)) for hit in searcher.search(java_string(query), k)]
+            found = self._found(searcher, within_clauses(query), k)
             results.append([self._passage(searcher, identifier, score) for identifier, score in found])
         return results
+
+    def _found(self, searcher: Any, query: str, k: int) -> list[tuple[str, float]]:
+        from jnius import JavaException
+
+        try:
+            return [(hit.docid, float(hit.score)) for hit in searcher.search(java_string(query), k)]
+        except JavaException as error:
+            raise RetrievalRejected(
+                f"Lucene refuses a query of {len(query)} characters ({error}); send a shorter one",
+                FailureDetails(f"lucene:{self.index_dir}"),
+            ) from error
 
     def _passage(self, searcher: Any, identifier: str, score: float) -> Hit:
         stored = searcher.doc_contents(identifier)

@@ -18,6 +18,7 @@ import numpy as np
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.encoders import Encoder, open_encoder
 from seed_envs.search_qa.retrievers.base import Capabilities, Hit, RetrievalRejected, check_k
+from seed_envs.search_qa.retrievers.clauses import within_clauses
 from seed_envs.search_qa.retrievers.endpoints import BadAnswer, Endpoints
 from seed_envs.search_qa.retrievers.holding import HoldingRetriever, Label
 
@@ -156,7 +157,9 @@ class OpenSearchRetriever(HoldingRetriever):
     def _bodies(self, queries: list[str], k: int) -> list[dict[str, Any]]:
         common = {"size": k, "_source": ["title", "text", "quoted"], "sort": ["_score", {"docid": "asc"}]}
         if self.encoder is None:
-            return [{"query": {"match": {"contents": {"query": query}}}, **common} for query in queries]
+            return [
+                {"query": {"match": {"contents": {"query": query}}}, **common} for query in map(within_clauses, queries)
+            ]
         vectors = np.asarray(self.encoder.encode_queries(queries)).tolist()
         if self.flavour == "opensearch":
             return [{"query": {"knn": {"vector": {"vector": vector, "k": k}}}, **common} for vector in vectors]
