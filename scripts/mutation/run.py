@@ -30,7 +30,7 @@ LIBRARIES = ("numpy", "gymnasium", "hypothesis", "yaml", "httpx")
 TRAINING = ("torch", "transformers", "trl", "datasets", "peft")
 PACKAGES = {"seed_envs": "seed_envs", "seed_trainer": "seed_trainer", "benchmarks": "seed_benchmarks"}
 #: Seconds of processor time after which a faulty module is taken to hang.
-CPU_LIMIT = 240
+CPU_LIMIT = 90
 
 
 def load_libraries(paths: Sequence[str]) -> None:

@@ -32,10 +32,12 @@ from seed_envs.search_qa.protocol import (
 )
 from seed_envs.search_qa.retrievers.base import Hit, make_hit
 from seed_envs.search_qa.scoring import (
+    NO_SCORES,
     Turn,
     answer_blocks,
     format_is_good,
     format_reward,
+    judge,
     legacy_answer,
     turns_are_good,
 )
@@ -140,6 +142,23 @@ def test_dialects_read_by_their_own_rules_and_allow_their_own_number_of_turns():
         "search-r1": ("search-r1", 4, 5, INVALID_TEXT),
         "verl-agent": ("verl-agent", 4, 4, ""),
     }
+
+
+def test_an_episode_without_turns_or_without_an_answer_at_its_end_is_badly_formed():
+    asked = Turn("<think>a</think><search>b</search>", "")
+    told = Turn("<think>a</think><answer>b</answer>", "")
+    assert not turns_are_good([], [])
+    assert not turns_are_good([asked], ["search"]) and not turns_are_good([told, asked], ["answer", "search"])
+    assert turns_are_good([asked, told], ["search", "answer"])
+
+
+def test_a_verdict_holds_answer_scores_and_the_reward_asked_for():
+    right, wrong, none = (judge(answer, ["Ostara"], "format", True, False) for answer in ("ostara", "Velk", None))
+    assert (right.answer, right.scores.em, right.reward) == ("ostara", 1.0, 1.0)
+    assert (wrong.answer, wrong.scores.em, wrong.reward) == ("Velk", 0.0, 0.2)
+    assert (none.answer, none.scores, none.reward) == (None, NO_SCORES, 0.0)
+    plain = judge("the Ostara river", ["Ostara"], "f1", False, False)
+    assert (plain.answer, plain.reward) == ("the Ostara river", plain.scores.f1) and 0 < plain.reward < 1
 
 
 def test_unknown_dialects_are_refused_with_a_suggestion():

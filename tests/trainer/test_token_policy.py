@@ -15,7 +15,13 @@ from seed_envs.vector import EnvPool
 from seed_trainer.acting.encoding import ChatEncoder
 from seed_trainer.acting.generation import Decoding, Sampled
 from seed_trainer.acting.rollout import Layout, TokenPolicy, as_growing, tokens_of
-from seed_trainer.learning.batches import add_teacher_prompts, build_rows, filler_target, with_fillers
+from seed_trainer.learning.batches import (
+    add_step_teacher_prompts,
+    add_teacher_prompts,
+    build_rows,
+    filler_target,
+    with_fillers,
+)
 
 TOKENIZER = word_tokenizer()
 ENCODER = ChatEncoder(TOKENIZER, TOKENIZER)
@@ -117,6 +123,16 @@ def test_teacher_prompt_beyond_the_context_disqualifies_the_skill() -> None:
     rows = build_rows([episode], "episode")
     assert add_teacher_prompts(rows, ["blue"], GROWING, ENCODER, max_length=8) == {0}
     assert rows[0].teacher_prompt_ids == rows[0].prompt_ids
+
+
+def test_rows_of_critical_steps_get_a_second_teacher_prompt_where_it_fits() -> None:
+    episode, _ = play(WINDOW, ["red <eos>", "gold <eos>"])
+    for limit, given in ((None, True), (100, True), (8, True), (7, False)):
+        rows = build_rows([episode], "turn")
+        add_step_teacher_prompts(rows, [{0: "blue"}], WINDOW, ENCODER, limit)
+        assert rows[1].step_teacher_prompt_ids is None
+        found = rows[0].step_teacher_prompt_ids
+        assert (found and text(found)) == ("<user> say gold hint blue <bot>" if given else None), limit
 
 
 def test_prompt_that_cannot_fit_ends_the_episode_with_context_overflow() -> None:
