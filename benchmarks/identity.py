@@ -29,6 +29,8 @@ AGENT_PLACE = frozenset(
         "api_key_env",
     }
 )  # fmt: skip
+#: Settings whose keys are the user's: compared as a whole, a key that was added is a change.
+_FREE = ("env_kwargs", "request_args")
 #: The address at the end of an agent's spec.
 URL = re.compile(r"@https?://\S+$")
 
@@ -109,7 +111,7 @@ def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in values.items():
         name = f"{prefix}{key}"
-        if isinstance(value, Mapping) and value:
+        if isinstance(value, Mapping) and key not in _FREE:
             flat.update(_flatten(value, f"{name}."))
         else:
             flat[name] = value

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 from seed_envs.tables import number, number_with_interval, percent, table, with_interval
+
+from .identity import differences
 
 #: From this share on, cut replies explain a result.
 _MANY_CUT = 0.05
@@ -81,6 +85,7 @@ def _notes(summary: dict[str, Any]) -> list[str]:
     if tokens["completion"]:
         cost = f", cost {tokens['cost']:.4f}" if tokens["cost"] else ""
         notes.append(f"- tokens: {tokens['prompt']:,} read, {tokens['completion']:,} written{cost}")
+    notes += _software_notes(summary.get("attempts", []))
     needed = summary["power"]["tasks_needed"]
     if "0.05" in needed:
         notes.append(
@@ -95,6 +100,16 @@ def _faulty(steps: dict[str, Any]) -> str:
         f"{percent(steps['invalid_format_share'])} of the replies unreadable, "
         f"{percent(steps['invalid_share'])} of the actions refused"
     )
+
+
+def _software_notes(attempts: Sequence[dict[str, Any]]) -> list[str]:
+    """What changed between attempts: a mixture is said to be one."""
+    known = [(attempt["attempt"], attempt["identity"]) for attempt in attempts if attempt.get("identity")]
+    return [
+        f"- attempt {number} changed {', '.join(changed)}"
+        for (_, before), (number, now) in itertools.pairwise(known)
+        if (changed := differences(before, now))
+    ]
 
 
 def comparison_markdown(result: dict[str, Any]) -> str:

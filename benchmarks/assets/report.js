@@ -95,9 +95,22 @@ function numbers() {
   facts();
 }
 
+// What each attempt was played with: attempts with the same software share a line.
+function software() {
+  const groups = new Map();
+  for (const attempt of data.attempts) {
+    const { seed_envs, python, packages, git } = attempt.software || {};
+    const commit = git ? `, git ${git.commit}${git.dirty ? " (with local changes)" : ""}` : "";
+    const text = `seed-envs ${seed_envs}, Python ${python}, ` + Object.entries(packages || {}).map(([k, v]) => `${k} ${v}`).join(", ") + commit;
+    groups.set(text, [...(groups.get(text) || []), attempt.attempt]);
+  }
+  return [...groups].map(([text, numbers]) => [groups.size > 1 ? `software, attempt ${numbers.join(", ")}` : "software", text]);
+}
+
 function facts() {
   const last = data.attempts[data.attempts.length - 1] || {};
-  const software = last.software || {}, hardware = last.hardware || {};
+  const hardware = last.hardware || {};
+  const replies = summary.replies || { total: 0, cut: 0, filtered: 0 };
   const rows = {
     "tasks": `${summary.manifest.name}, ${whole(summary.manifest.chosen)} of ${whole(summary.manifest.tasks)}, SHA-256 ${summary.manifest.sha256}`,
     "prompt": `profile ${summary.prompt.profile}, SHA-256 ${summary.prompt.sha256}`,
@@ -105,8 +118,8 @@ function facts() {
     "agent": JSON.stringify(summary.run.agent),
     "seed, repeats": `${summary.run.seed}, ${summary.run.repeats}`,
     "command": summary.command.join(" "),
-    "software": `seed-envs ${software.seed_envs}, Python ${software.python}, ` + Object.entries(software.packages || {}).map(([k, v]) => `${k} ${v}`).join(", "),
-    "git commit": software.git ? software.git.commit + (software.git.dirty ? " (with local changes)" : "") : "–",
+    ...Object.fromEntries(software()),
+    "replies": `${whole(replies.total)}, of them cut at the length limit ${whole(replies.cut)}, withheld by a content filter ${whole(replies.filtered)}`,
     "hardware": [hardware.processor, `${hardware.cores} cores`, `${hardware.memory_gb} GB`, ...(hardware.gpus || [])].filter(Boolean).join(", "),
     "wall time": `${summary.wall_seconds} s in ${data.attempts.length} attempt(s)`,
   };
