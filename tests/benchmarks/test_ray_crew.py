@@ -7,22 +7,13 @@ import sys
 
 import pytest
 from ladder_env import suite_record
+from ray_patience import PATIENCE
 
 from seed_benchmarks.config import AgentSettings, RunConfig
 from seed_benchmarks.errors import ConfigInvalid
 from seed_benchmarks.records import read_heads, read_transcripts
 from seed_benchmarks.runner import start_run
 from seed_benchmarks.suite import Suite
-
-#: Ray declares slow nodes and workers dead; on a busy machine they only need longer.
-PATIENCE = {
-    "RAY_raylet_start_wait_time_s": "300",
-    "RAY_worker_register_timeout_seconds": "300",
-    "RAY_gcs_server_request_timeout_seconds": "300",
-    "RAY_health_check_initial_delay_ms": "60000",
-    "RAY_health_check_timeout_ms": "60000",
-    "RAY_memory_monitor_refresh_ms": "0",
-}
 
 
 def config(agent, suite=None, **options):
