@@ -403,7 +403,7 @@ def test_local_engines_refuse_another_collection(corpus, tmp_path, kind):
     changed, name = by_one_letter(corpus), f"{kind}:{tmp_path / 'index'}"
     options = {} if kind == "bm25" else {"encoder": HashEncoder()}
     if kind == "faiss":
-        faiss = pytest.importorskip("faiss", reason="FAISS is not installed")
+        faiss = pytest.importorskip("faiss", reason="packages: FAISS indices need faiss-cpu")
         index = faiss.IndexHNSWFlat(64, 16, faiss.METRIC_INNER_PRODUCT)
         index.add(HashEncoder().encode_passages([corpus.passage(n).contents for n in range(len(corpus))]))
         faiss.write_index(index, str(tmp_path / "index"))
