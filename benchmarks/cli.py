@@ -1,4 +1,4 @@
-"""``seed-bench``: run | ls | view | compare | validate | repair | merge.
+"""``seed-bench``: run | ls | view | compare | leaderboard | validate | repair | merge.
 
 Reads arguments, calls the modules that do the work, prints Markdown, and turns every user error into one line. Exit
 code 0 only for a complete result, 1 for an incomplete one, 2 for a request that cannot be carried out, 130 when
@@ -62,10 +62,17 @@ def build_parser() -> Parser:
     view.add_argument("--max-mb", type=megabytes, default=80.0, help=size_help)
     view.add_argument("--no-html", action="store_true", help="print only")
 
-    compare = _add(commands, "compare", _compare, "compare two runs on the same tasks", _COMPARE_EXAMPLES)
+    compare = _add(commands, "compare", _compare, "compare runs on the same tasks", _COMPARE_EXAMPLES)
     compare.add_argument("first", type=Path, help="folder of run A")
-    compare.add_argument("second", type=Path, help="folder of run B")
+    compare.add_argument("others", type=Path, nargs="+", metavar="second", help="folder of run B, and of further runs")
     compare.add_argument("--json", action="store_true", help="print JSON instead of Markdown")
+    page_help = "write a page with a forest plot and the episodes on which runs disagree, side by side"
+    compare.add_argument("--out", type=Path, metavar="FILE", help=page_help)
+
+    board = _add(commands, "leaderboard", _leaderboard, "put many runs on one static page", _BOARD_EXAMPLES)
+    board.add_argument("folders", type=Path, nargs="+", metavar="folder", help="a run, or a folder of runs")
+    board.add_argument("--out", type=Path, default=Path("leaderboard.html"), metavar="FILE", help="(%(default)s)")
+    board.add_argument("--title", default="Results", help="heading of the page")
 
     validate = _add(commands, "validate", _validate, "check that the oracle solves every suite", _VALIDATE_EXAMPLES)
     validate.add_argument("suites", nargs="*", help="names or families (default: every mini suite)")
@@ -197,11 +204,29 @@ def _view(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace) -> int:
     from .compare import compare_runs
-    from .markdown import comparison_markdown
+    from .compare_many import compare_many
+    from .compare_page import write_comparison
+    from .markdown import comparison_markdown, rivals_markdown
 
-    result = compare_runs(options.first, options.second)
-    print(json.dumps(result, indent=2) if options.json else comparison_markdown(result))
+    several = compare_many([options.first, *options.others]) if len(options.others) > 1 or options.out else {}
+    if len(options.others) > 1:
+        result, shown = several, rivals_markdown
+    else:
+        result, shown = compare_runs(options.first, options.others[0]), comparison_markdown
+    print(json.dumps(result, indent=2) if options.json else shown(result))
+    if options.out is not None:
+        path = write_comparison(several, options.out)
+        if not options.json:
+            print(f"\npage: {path}")
     return COMPLETE if result["left_out"] == 0 else INCOMPLETE
+
+
+def _leaderboard(options: argparse.Namespace) -> int:
+    from .leaderboard import write_leaderboard
+
+    path, count = write_leaderboard(options.folders, options.out, options.title)
+    print(f"{count} runs: {path}")
+    return COMPLETE
 
 
 def _validate(options: argparse.Namespace) -> int:
@@ -260,7 +285,11 @@ exit code: 0 complete, 1 incomplete, 2 a request that cannot be carried out, 130
 """
 _LS_EXAMPLES = "examples:\n  seed-bench ls\n  seed-bench ls runs\n"
 _VIEW_EXAMPLES = "examples:\n  seed-bench view runs/alfworld_mini--oracle--20260101-120000\n"
-_COMPARE_EXAMPLES = "examples:\n  seed-bench compare runs/before runs/after\n"
+_COMPARE_EXAMPLES = (
+    "examples:\n  seed-bench compare runs/before runs/after\n"
+    "  seed-bench compare runs/a runs/b runs/c --out compare.html\n"
+)
+_BOARD_EXAMPLES = "examples:\n  seed-bench leaderboard runs --out board.html\n"
 _VALIDATE_EXAMPLES = "examples:\n  seed-bench validate\n  seed-bench validate alfworld --all --num-workers 2\n"
 _REPAIR = "examples:\n  seed-bench repair runs/damaged\n  seed-bench repair runs/damaged --no-play\n"
 _MERGE_EXAMPLES = "examples:\n  seed-bench merge whole part_1 part_2 part_3\n"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from dataclasses import asdict
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from .folder import RunFolder
 from .heads import read_run
 from .paired import compare_paired
 from .records import EpisodeRecord, latest
+
+MEASURES = ("success", "score", "reward")
 
 
 def compare_runs(first: Path, second: Path, confidence: float = CONFIDENCE) -> dict[str, Any]:
@@ -37,26 +40,76 @@ def compare_runs(first: Path, second: Path, confidence: float = CONFIDENCE) -> d
         RunsDiffer: When the runs are not on the same tasks.
         RunFolderInvalid: When a folder holds no run.
     """
-    folders = RunFolder(first), RunFolder(second)
-    configs = [folder.read_config() for folder in folders]
-    hashes = [config["manifest"]["sha256"] for config in configs]
-    if hashes[0] != hashes[1]:
-        names = [config["manifest"]["name"] for config in configs]
-        raise RunsDiffer(
-            f"{first} and {second} are not on the same tasks: {names[0]} ({hashes[0][:12]}...) "
-            f"against {names[1]} ({hashes[1][:12]}...)"
-        )
-    tasks = [_by_task(folder) for folder in folders]
-    common = [task for task in tasks[0] if task in tasks[1]]
-    measures = {name: asdict(_measure(name, common, tasks, confidence)) for name in ("success", "score", "reward")}
+    one, other = open_runs([first, second])
     return {
-        "suite": configs[0]["run"]["suite"]["name"],
-        "manifest": hashes[0],
+        "suite": one.suite,
+        "manifest": one.config["manifest"]["sha256"],
         "confidence": confidence,
-        "first": {"folder": str(first), "agent": configs[0]["run"]["agent"]["spec"]},
-        "second": {"folder": str(second), "agent": configs[1]["run"]["agent"]["spec"]},
+        "first": {"folder": str(first), "agent": one.agent},
+        "second": {"folder": str(second), "agent": other.agent},
+        **compare_pair(one, other, confidence),
+    }
+
+
+@dataclass(frozen=True)
+class Run:
+    """One of the runs that are compared: its folder, configuration, and scored episodes by task."""
+
+    folder: RunFolder
+    config: dict[str, Any]
+    tasks: dict[str, list[EpisodeRecord]]
+
+    @property
+    def suite(self) -> str:
+        """Name of the suite."""
+        return str(self.config["run"]["suite"]["name"])
+
+    @property
+    def agent(self) -> str:
+        """How the agent was named."""
+        return str(self.config["run"]["agent"]["spec"])
+
+
+def open_runs(folders: Sequence[Path]) -> list[Run]:
+    """Read runs that are to be compared.
+
+    Raises:
+        RunsDiffer: When they are not all on the same tasks.
+        RunFolderInvalid: When a folder holds no run.
+    """
+    runs = [Run(folder, folder.read_config(), {}) for folder in map(RunFolder, folders)]
+    tasks = runs[0].config["manifest"]
+    for run in runs[1:]:
+        others = run.config["manifest"]
+        if others["sha256"] != tasks["sha256"]:
+            raise RunsDiffer(
+                f"{runs[0].folder.path} and {run.folder.path} are not on the same tasks: {tasks['name']} "
+                f"({tasks['sha256'][:12]}...) against {others['name']} ({others['sha256'][:12]}...)"
+            )
+    for run in runs:
+        run.tasks.update(_by_task(run.folder))
+    return runs
+
+
+def compare_pair(one: Run, other: Run, confidence: float, only: Collection[str] | None = None) -> dict[str, Any]:
+    """Paired measures of two runs.
+
+    Args:
+        one: The run that differences are taken from.
+        other: The other run.
+        confidence: Coverage of the intervals.
+        only: Tasks to look at; None takes all.
+
+    Returns:
+        ``measures``, ``left_out`` (tasks without a scored episode in one of them) and ``notes``.
+    """
+    configs, tasks = [one.config, other.config], [one.tasks, other.tasks]
+    common = [task for task in tasks[0] if task in tasks[1] and (only is None or task in only)]
+    return {
         "left_out": len(tasks[0].keys() | tasks[1].keys()) - len(common) + _unplayed(configs, tasks),
-        "measures": measures,
+        "measures": {
+            name: asdict(_measure(name, common, tasks, confidence)) for name in ("success", "score", "reward")
+        },
         "notes": _notes(configs),
     }
 

@@ -112,12 +112,58 @@ def _software_notes(attempts: Sequence[dict[str, Any]]) -> list[str]:
     ]
 
 
+def rivals_markdown(result: dict[str, Any]) -> str:
+    """More than two runs: each with its interval, every pair, families, and on how many tasks they differ."""
+    runs, pairs = result["runs"], result["pairs"]
+    letters = [chr(ord("A") + index % 26) + ("" if index < 26 else str(index // 26)) for index in range(len(runs))]
+    heads = [
+        [letter, run["agent"], f"{run['episodes']:,}", with_interval(run["rate"], run["interval"])]
+        for letter, run in zip(letters, runs, strict=True)
+    ]
+    rows = []
+    for pair in pairs:
+        success = pair["measures"]["success"]
+        rows.append(
+            [
+                f"{letters[pair['second']]} - {letters[pair['first']]}",
+                with_interval(success["difference"], success["interval"]),
+                p_value(success["p_value"]),
+                p_value(pair.get("p_corrected")),
+                f"{success['only_second']} / {success['only_first']}",
+            ]
+        )
+    lines = [
+        f"## {result['suite']}: {len(runs)} runs",
+        "",
+        table(["", "agent", "episodes", "success"], heads),
+        "",
+        table(["pair", "success", "p", "p, corrected", "second better / first better"], rows),
+        "",
+        f"- p-values are paired by task; corrected: Holm, over {len(pairs)} pairs",
+        f"- the runs disagree on {len(result['disagreements'])} tasks; a page shows them side by side: --out FILE",
+    ]
+    for number_, letter in enumerate(letters[1:]):
+        parts = [
+            f"{family['name'] or '(none)'} {with_interval(part['difference'], part['interval'])}"
+            for family in result["families"]
+            for part in [family["against_first"][number_]]
+        ]
+        if parts:
+            lines.append(f"- {letter} - A by family: {'; '.join(parts)}")
+    notes = {f"- note, {letters[p['first']]} and {letters[p['second']]}: {note}" for p in pairs for note in p["notes"]}
+    return "\n".join([*lines, *sorted(notes)])
+
+
+def p_value(value: float | None) -> str:
+    """Four decimals, ``-`` for None."""
+    return "-" if value is None else f"{value:.4f}" if value >= 0.0001 else "< 0.0001"
+
+
 def comparison_markdown(result: dict[str, Any]) -> str:
     """Two runs side by side, the difference with interval and p-value, and what it would take to be sure."""
     first, second = result["first"], result["second"]
     rows = []
     for name, part in result["measures"].items():
-        p_value = part["p_value"]
         share = name != "reward"
         rows.append(
             [
@@ -125,7 +171,7 @@ def comparison_markdown(result: dict[str, Any]) -> str:
                 percent(part["first"]) if share else number(part["first"]),
                 percent(part["second"]) if share else number(part["second"]),
                 (with_interval if share else number_with_interval)(part["difference"], part["interval"]),
-                "-" if p_value is None else f"{p_value:.4f}" if p_value >= 0.0001 else "< 0.0001",
+                p_value(part["p_value"]),
                 f"{part['only_second']} / {part['only_first']}",
             ]
         )

@@ -110,6 +110,20 @@ def compare_paired(
     )
 
 
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values corrected for their number (Holm 1979), in the given order: no more than the level errs in any of them.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    corrected, least = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(order):
+        least = max(least, min(1.0, (len(p_values) - rank) * p_values[index]))
+        corrected[index] = least
+    return corrected
+
+
 def mcnemar_exact(only_first: int, only_second: int) -> float:
     """Two-sided exact McNemar test from the discordant counts; 1 when there are none."""
     n = only_first + only_second

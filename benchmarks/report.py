@@ -45,7 +45,7 @@ def write_report(folder: RunFolder, summary: dict[str, Any], out: Path, max_byte
         ``out``.
     """
     entries = sorted(index_lines(folder.episodes).values(), key=lambda entry: entry.record.index)
-    blocks, places, images = _pack(folder, entries, max_bytes)
+    blocks, places, images = pack(folder, entries, max_bytes)
     rows = [[*(getattr(e.record, name) for name in _COLUMNS), _error(e), places.get(e.record.key)] for e in entries]
     parts = {
         "summary": {key: value for key, value in summary.items() if key != "attempts"},
@@ -56,14 +56,23 @@ def write_report(folder: RunFolder, summary: dict[str, Any], out: Path, max_byte
         "left_out": len(entries) - len(places),
         "journal": str(folder.episodes),
     }
-    write_bytes(out, _page(redact(parts), blocks, redact(f"{summary['suite']} | {summary['agent']}")).encode())
+    write_bytes(out, page("report", redact(parts), blocks, redact(f"{summary['suite']} | {summary['agent']}")).encode())
     return out
 
 
-def _pack(
+def pack(
     folder: RunFolder, entries: Sequence[LineIndex], max_bytes: int
 ) -> tuple[list[str], dict[tuple[str, int], tuple[int, int]], dict[str, str]]:
-    """Compressed blocks of transcripts, where each episode is in them, and pictures as data URIs."""
+    """Compress transcripts for a page.
+
+    Args:
+        folder: The run.
+        entries: The episodes; faults and failures go in first.
+        max_bytes: What does not fit is left out.
+
+    Returns:
+        Blocks of transcripts, the block and place of each episode, and pictures as data URIs.
+    """
     urgent = sorted(entries, key=lambda entry: (entry.record.scored, entry.record.success))
     blocks: list[str] = []
     places: dict[tuple[str, int], tuple[int, int]] = {}
@@ -114,11 +123,20 @@ def _error(entry: LineIndex) -> str:
     return "" if entry.record.error is None else f"{entry.record.error['type']}: {entry.record.error['message'][:200]}"
 
 
-def _page(parts: dict[str, Any], blocks: Sequence[str], title: str) -> str:
-    style, script, body = (_asset(f"report.{kind}") for kind in ("css", "js", "html"))
+def page(name: str, parts: dict[str, Any], blocks: Sequence[str], title: str) -> str:
+    """A whole page of one kind with its data inside.
+
+    Args:
+        name: Kind of page: ``assets`` holds its markup and script under this name; the style is shared.
+        parts: What its script reads.
+        blocks: Compressed transcripts.
+        title: Title of the document.
+    """
+    (style, allowed), body = stylesheet(), _asset(f"{name}.html")
+    script = _asset("transcript.js") + _asset(f"{name}.js")
     data = json.dumps(parts).replace("<", "\\u003c")
     stored = "\n".join(f'<script type="text/plain" id="block-{n}">{block}</script>' for n, block in enumerate(blocks))
-    policy = f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}"
+    policy = f"default-src 'none'; img-src data:; style-src {allowed}; script-src {_hash(script)}"
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -127,6 +145,12 @@ def _page(parts: dict[str, Any], blocks: Sequence[str], title: str) -> str:
         f'<script type="application/json" id="data">{data}</script>\n{stored}\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
+
+
+def stylesheet() -> tuple[str, str]:
+    """The style that all pages share, and the source expression that allows exactly it."""
+    style = _asset("report.css")
+    return style, _hash(style)
 
 
 def _asset(name: str) -> str:

@@ -1,22 +1,5 @@
-"use strict";
-// Everything shown is set as text, never as markup: models and environments wrote it.
-const data = JSON.parse(document.getElementById("data").textContent);
 const summary = data.summary;
 const PAGE = 100;
-const $ = (id) => document.getElementById(id);
-
-function make(tag, props = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [key, value] of Object.entries(props)) {
-    if (key === "class") node.className = value;
-    else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else if (key in node) node[key] = value;
-    else node.setAttribute(key, value);
-  }
-  node.append(...children.filter((child) => child !== null && child !== undefined));
-  return node;
-}
-
 const percent = (value) => (value === null || value === undefined ? "–" : (100 * value).toFixed(1) + " %");
 const limits = (interval) => (interval ? `[${(100 * interval[0]).toFixed(1)}, ${(100 * interval[1]).toFixed(1)}]` : "[–]");
 const whole = (value) => Number(value).toLocaleString("en");
@@ -85,7 +68,7 @@ function numbers() {
     make("td", { class: "num" }, whole(count))))));
   const of = (outcome) => episodes.filter((e) => e.outcome === outcome);
   const wrong = [...of("fault"), ...of("unsolved")];
-  $("failures").append(...wrong.slice(0, 50).map((e) => make("li", {}, make("a", { href: `#episode-${e.index}`, class: e.outcome },
+  $("failures").append(...wrong.slice(0, 50).map((e) => make("li", {}, make("a", { href: `#episode-${e.index}`, class: e.outcome, onclick: () => { if (selected === e) follow(); } },
     e.repeat ? `${e.task_id} #${e.repeat}` : e.task_id), ` ${e.stop_reason}${e.error ? ": " + e.error : ""}`)));
   if (wrong.length > 50) {
     $("failures").append(...["fault", "unsolved"].filter((outcome) => of(outcome).length).map((outcome) => make("li", {}, make("button",
@@ -174,55 +157,10 @@ function draw() {
 
 // ---- transcript ----------------------------------------------------------------------------------------------
 
-const unpacked = new Map();
-
-async function unpack(number) {
-  if (!unpacked.has(number)) {
-    const bytes = Uint8Array.from(atob($(`block-${number}`).textContent), (c) => c.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-    unpacked.set(number, await new Response(stream).json());
-  }
-  return unpacked.get(number);
+function go(episode) {
+  if (location.hash === `#episode-${episode.index}`) follow(); // a second click on the same link brings it back
+  else location.hash = `episode-${episode.index}`;
 }
-
-function content(value) {
-  if (typeof value === "string") return [make("pre", {}, value)];
-  return value.map((part) => {
-    if (part.type !== "image") return make("pre", {}, part.text);
-    const source = data.images[part.file];
-    return source ? make("img", { src: source, alt: "picture shown to the agent", width: 2 * part.size[0] }) : make("p", { class: "muted" }, `picture ${part.file}`);
-  });
-}
-
-// The journal stores of each prompt only what the turn added; the last message is what the agent was shown now.
-function lastMessages(steps) {
-  let before = [];
-  return steps.map((step) => {
-    const messages = [...before.slice(0, step.kept), ...step.messages];
-    before = [...messages, { role: "assistant", content: step.reply }];
-    return messages[messages.length - 1];
-  });
-}
-
-function stepView(step, number, last) {
-  const facts = [`reward ${step.reward}`, ...Object.entries(step.seconds).map(([k, v]) => `${k} ${(1000 * v).toFixed(1)} ms`)];
-  const usage = step.meta && step.meta.usage;
-  if (usage) facts.push(`${usage.prompt_tokens} + ${usage.completion_tokens} tokens`);
-  const added = step.messages.length ? step.messages : last ? [last] : [];
-  const kept = step.messages.length && step.kept ? ` (after ${step.kept} earlier messages)` : "";
-  const pictures = (last && Array.isArray(last.content) ? last.content : []).filter((part) => part.type === "image");
-  return make("div", { class: "step" },
-    make("div", { class: "head" }, make("b", {}, `Step ${number + 1}`), ...facts.map((fact) => make("span", {}, fact)),
-      step.invalid_reason ? make("span", { class: "unsolved" }, `invalid: ${step.invalid_reason}`) : null),
-    ...content(pictures),
-    step.observation ? make("div", { class: "tag" }, "observation") : null, step.observation ? make("pre", {}, step.observation) : null,
-    make("details", {}, make("summary", {}, `whole prompt${kept}`),
-      ...added.flatMap((m) => [make("div", { class: "tag" }, m.role), ...content(m.content)])),
-    make("div", { class: "tag" }, "reply"), make("pre", { class: "reply" }, step.reply),
-    make("div", { class: "tag" }, "action"), make("pre", {}, step.action || "(none)"));
-}
-
-function go(episode) { location.hash = `episode-${episode.index}`; }
 
 async function read(episode) {
   selected = episode;
@@ -250,10 +188,24 @@ async function read(episode) {
   view.scrollTop = 0;
 }
 
+// Beside the list the transcript sticks to the window; below it, or above the fold, it has to be brought there.
+function bringIntoView() {
+  const view = $("transcript"), box = view.getBoundingClientRect();
+  if (box.top < 0 || box.top > 0.5 * innerHeight) view.scrollIntoView();
+  view.focus({ preventScroll: true });
+}
+
 function follow() {
   const found = /^#episode-(\d+)$/.exec(location.hash);
   const episode = found && episodes.find((e) => e.index === Number(found[1]));
-  if (episode) read(episode);
+  if (episode) read(episode).then(bringIntoView);
+}
+
+function back() {
+  const row = selected && $(`row-${selected.index}`);
+  if (!row) return;
+  row.scrollIntoView({ block: "center" });
+  row.focus({ preventScroll: true });
 }
 
 function move(by) {
@@ -272,8 +224,10 @@ $("filters").addEventListener("submit", (event) => event.preventDefault());
 addEventListener("hashchange", follow);
 addEventListener("keydown", (event) => {
   if (/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "j") move(1);
   if (event.key === "k") move(-1);
+  if (event.key === "Escape") back();
 });
 filter();
 follow();

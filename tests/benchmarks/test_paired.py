@@ -10,6 +10,7 @@ import pytest
 from seed_benchmarks.paired import (
     compare_paired,
     detectable,
+    holm,
     mcnemar_exact,
     newcombe_paired,
     sign_flip_test,
@@ -125,3 +126,19 @@ def test_power_hint_delivers_the_power_it_promises() -> None:
 def test_unpaired_hint_is_the_textbook_number() -> None:
     assert tasks_needed_unpaired(0.5, 0.1) == 385  # (2.8016)^2 * (0.25 + 0.24) / 0.01
     assert tasks_needed_unpaired(1.0, 0.05) == 150  # against 0.95; 2.8016^2 * 0.0475 / 0.0025, rounded up
+
+
+def test_corrected_p_values_are_holms():
+    values = [0.01, 0.04, 0.03, 0.005]
+    assert holm(values) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.9]) == [1.0, 1.0] and holm([]) == [] and holm([0.2]) == [0.2]
+
+
+def test_corrected_p_values_keep_their_order_and_never_shrink():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        values = rng.random(rng.integers(1, 8)).tolist()
+        corrected = holm(values)
+        assert all(a <= b <= 1 for a, b in zip(values, corrected, strict=True))
+        order = np.argsort(values)
+        assert all(np.diff(np.array(corrected)[order]) >= 0)

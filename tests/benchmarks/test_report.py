@@ -10,6 +10,7 @@ import time
 import pytest
 from ladder_env import suite_record
 
+from seed_benchmarks.cli import main
 from seed_benchmarks.config import AgentSettings, RunConfig
 from seed_benchmarks.folder import RunFolder, write_json
 from seed_benchmarks.journal import Journal
@@ -145,6 +146,83 @@ def test_a_transcript_opens_by_click_link_and_key(browser, big):
     browser.execute_script("document.querySelector('#failures a').click()")
     wait_for(browser, "document.querySelector('#transcript pre.fault') !== null")
     assert "RuntimeError: out of ideas" in text(browser, "#transcript pre.fault")
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_a_chosen_transcript_is_in_view(browser, big, width):
+    box = "document.getElementById('transcript').getBoundingClientRect()"
+    in_view = f"{box}.top >= 0 && {box}.top < 0.5 * innerHeight"
+    try:
+        browser.set_window_size(width, 1000)
+        open_page(browser, big.report)
+        assert not browser.execute_script(f"return {in_view}")
+        browser.execute_script("document.querySelector('#failures a').click()")
+        wait_for(browser, in_view)
+        browser.execute_script("scrollTo(0, 0); document.querySelector('#failures a').click()")
+        wait_for(browser, in_view)
+        browser.execute_script("document.querySelectorAll('#episodes tbody tr')[60].click()")
+        wait_for(browser, f"location.hash === '#episode-60' && {in_view}")
+        browser.execute_script("dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))")
+        wait_for(browser, "document.activeElement.id === 'row-60'")
+        row = "document.activeElement.getBoundingClientRect()"
+        assert browser.execute_script(f"return {row}.top >= 0 && {row}.bottom <= innerHeight")
+    finally:
+        browser.set_window_size(1400, 1000)
+
+
+def test_filters_and_pages_are_not_printed(browser, big):
+    open_page(browser, big.report)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        for name in ("filters", "pages"):
+            assert browser.execute_script(f"return document.getElementById('{name}').offsetHeight") == 0
+        assert browser.execute_script("return document.getElementById('episodes').offsetHeight") > 0
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+@pytest.fixture(scope="module")
+def rivals(tmp_path_factory):
+    root = tmp_path_factory.mktemp("rivals")
+    agents = {"a": "oracle", "b": "python:ladder_env:stumble", "c": "random"}
+    return [make_run(root / name, agent=agent, repeats=2) for name, agent in agents.items()]
+
+
+def test_runs_are_compared_on_one_page(browser, rivals, tmp_path, capsys):
+    out = tmp_path / "compare.html"
+    assert main(["compare", *(str(run.path) for run in rivals), "--out", str(out)]) in (0, 1)
+    assert "p, corrected" in capsys.readouterr().out
+    open_page(browser, out)
+    count = "return document.querySelectorAll(arguments[0]).length"
+    assert browser.execute_script(count, "#pairs tbody tr") == 3
+    assert browser.execute_script(count, "#runs tbody tr") == 3
+    assert browser.execute_script(count, "svg.forest circle") >= 2
+    assert browser.execute_script(count, "#tasks tbody tr") == 0, "B fails by faults alone, and they are not scored"
+    set_field(browser, "f-right", "2")
+    assert browser.execute_script(count, "#tasks tbody tr") > 0
+    browser.execute_script("document.querySelector('#tasks tbody tr').click()")
+    wait_for(browser, "document.querySelectorAll('#left .step').length > 1")
+    wait_for(browser, "document.querySelectorAll('#right .step').length > 1")
+    assert "A: oracle" in text(browser, "#left h3") and "C: random" in text(browser, "#right h3")
+    wait_for(browser, "document.getElementById('pair').getBoundingClientRect().top < innerHeight / 2")
+    assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+    assert "default-src 'none'" in out.read_text(encoding="utf-8")
+
+
+def test_a_leaderboard_holds_every_run_and_no_script(browser, rivals, tmp_path, capsys):
+    out = tmp_path / "board.html"
+    assert (
+        main(["leaderboard", str(rivals[0].path.parent), str(rivals[1].path), "--out", str(out), "--title", "<b>"]) == 0
+    )
+    assert "3 runs" in capsys.readouterr().out
+    page = out.read_text(encoding="utf-8")
+    assert "<script" not in page and "<h1>&lt;b&gt;</h1>" in page
+    browser.get("about:blank")
+    browser.get(out.as_uri())
+    assert browser.execute_script("return document.querySelectorAll('table.board')[1].tBodies[0].rows.length") == 3
+    assert "not complete" in page, "the stumbling agent's faults are marked"
+    assert main(["leaderboard", str(tmp_path / "nothing"), "--out", str(out)]) == 2
+    assert "holds no run" in capsys.readouterr().err
 
 
 def test_hostile_text_is_shown_and_never_run(browser, big):
