@@ -56,6 +56,22 @@ def _is_moment(value: Any) -> bool:
         return False
 
 
+def _is_card(value: Any) -> bool:
+    """A run card as ``seed_envs.data_card`` makes it, or an empty object from an environment that has none."""
+    if value == {}:
+        return True
+    if not isinstance(value, dict) or not all(isinstance(value.get(key), str) for key in ("kind", "split", "goals")):
+        return False
+    files, skipped, size = (value.get(key) for key in ("files", "skipped", "split_size"))
+    return (
+        (size is None or (type(size) is int and size >= 0))
+        and isinstance(files, dict)
+        and all(isinstance(digest, str) for digest in files.values())
+        and isinstance(skipped, dict)
+        and all(type(count) is int for count in skipped.values())
+    )
+
+
 def _is_stop_reason(value: Any) -> bool:
     return isinstance(value, str) and value in {reason.value for reason in StopReason}
 
@@ -87,6 +103,7 @@ _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "success": (lambda value: isinstance(value, bool), "true or false"),
     "score": _number(0, 1),
     "reward": _number(),
+    "data": (_is_card, "a run card (kind, files, split, split_size, goals, skipped) or {}"),
     "stop_reason": (_is_stop_reason, f"one of {[reason.value for reason in StopReason]}"),
     "steps": _count(0),
     "invalid_formats": _count(0),

@@ -92,6 +92,26 @@ def _notes(summary: dict[str, Any]) -> list[str]:
             f"- to tell apart another run that differs by 5 points (80 % power): about {needed['0.05']:,} tasks, "
             "unpaired"
         )
+    notes += data_notes(summary["data"])
+    return notes
+
+
+def data_notes(data: dict[str, Any]) -> list[str]:
+    """What the tasks were made of, a line per kind of data, and a warning where there are too few."""
+    notes = []
+    for card in data["cards"]:
+        files = ", ".join(f"{name} {digest[:12]}" for name, digest in card["files"].items())
+        skipped = ", ".join(f"{reason}: {count:,}" for reason, count in card["skipped"].items())
+        parts = [
+            f"{card['kind']} data",
+            f"{card['goals']} goals" if card["goals"] else "",
+            f"split {card['split']} of {card['split_size']:,} tasks" if card["split_size"] is not None else "",
+            files,
+            f"left out: {skipped}" if skipped else "",
+        ]
+        notes.append(f"- tasks: {'; '.join(part for part in parts if part)}")
+    if data["warning"]:
+        notes.append(f"- warning: {data['warning']}; a rate over so few tasks says little")
     return notes
 
 

@@ -62,6 +62,7 @@ class EpisodeRecord:
         policy_seconds: Part spent waiting for the agent (a share of each batch).
         env_seconds: Part spent in the environment.
         error: ``type``, ``message`` and ``traceback`` of the fault that ended it, or None.
+        data: What the task is made of, as its environment told at reset (``info["data"]``).
         schema_version: Version of this layout.
     """
 
@@ -90,6 +91,7 @@ class EpisodeRecord:
     policy_seconds: float = 0.0
     env_seconds: float = 0.0
     error: dict[str, str] | None = None
+    data: dict[str, Any] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
 
     @property
@@ -181,6 +183,7 @@ def finish_episode(
         policy_seconds=round(math.fsum(step.seconds.get("policy", 0.0) for step in trajectory.steps), 6),
         env_seconds=round(math.fsum(step.seconds.get("env", 0.0) for step in trajectory.steps), 6),
         error=None if trajectory.error is None else dict(vars(trajectory.error)),
+        data=trajectory.data,
     )
     transcript = {"steps": steps, "final_observation": trajectory.final_observation, "extras": trajectory.extras}
     return FinishedEpisode(record, encode_line(record, transcript), images.files)

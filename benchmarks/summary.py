@@ -6,6 +6,7 @@ Pure: records in, a JSON-ready dictionary out. What training and evaluation have
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -19,6 +20,8 @@ from .records import EpisodeRecord
 
 #: Differences of success rates for which the power hint is given.
 _HINT_DIFFERENCES = (0.02, 0.05, 0.1)
+#: With fewer tasks the interval of a success rate spans more than 40 points around one half.
+SMALL_SPLIT = 20
 
 
 def summarise(
@@ -33,7 +36,7 @@ def summarise(
 
     Returns:
         ``counts``, ``success`` (micro), ``macro``, ``score``, ``families``, ``stop_reasons``, ``errors``, ``steps``,
-        ``tokens``, ``replies``, ``repeats`` and ``power``.
+        ``tokens``, ``replies``, ``data``, ``repeats`` and ``power``.
     """
     played = sorted(records, key=lambda record: record.index)
     scored = [record for record in played if record.scored]
@@ -51,8 +54,26 @@ def summarise(
         ),
         "tokens": count_tokens(played),
         "replies": _replies(scored),
+        "data": describe_data(played),
         "power": _power(scored, confidence),
     }
+
+
+def describe_data(records: Sequence[EpisodeRecord]) -> dict[str, Any]:
+    """What the tasks were made of.
+
+    Returns:
+        ``cards``: every different card with the number of its episodes; ``warning``: said where a split has so few
+        tasks that no interval over them means much, else empty.
+    """
+    cards: dict[str, dict[str, Any]] = {}
+    for record in records:
+        if record.data:
+            card = cards.setdefault(json.dumps(record.data, sort_keys=True), {**record.data, "episodes": 0})
+            card["episodes"] += 1
+    small = [card for card in cards.values() if card.get("split_size") is not None and card["split_size"] < SMALL_SPLIT]
+    said = [f"split {card['split']!r} has {card['split_size']} task(s) in all" for card in small]
+    return {"cards": list(cards.values()), "warning": "; ".join(dict.fromkeys(said))}
 
 
 def count_tokens(records: Sequence[EpisodeRecord]) -> dict[str, Any]:

@@ -178,14 +178,14 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
         """The id of a task that the caller named in another way, such as by the path of its file."""
         return task_id
 
-    def belongs(self, task_id: str, split: str) -> bool:
-        """Whether a task is one of a split's; a split without a list is believed."""
+    def belongs(self, task_id: str, split: str) -> bool | None:
+        """Whether a task is one of a split's; None where the split has no list to tell by."""
         members = self._members.get(split)
         if members is None:
             try:
                 ids = self.task_ids(split)
             except UnboundedSplit:
-                return True
+                return None
             members = self._members[split] = frozenset(ids) if isinstance(ids, (list, tuple)) else ids
         return task_id in members
 
@@ -312,19 +312,19 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
         if not isinstance(task_id, str):
             raise UnknownTask(f"a task id is a str; got {type(task_id).__name__}: {task_id!r}")
         task_id = self.plain_task_id(task_id)
-        split = chosen.get("split", "" if explicit else self.split)
-        if split and not explicit and not self.option_keys.isdisjoint(chosen) and not self.belongs(task_id, split):
-            split = ""  # named by an option of the environment's own, such as a level or a goal
+        split = chosen.get("split", self.split)
+        named = explicit or not self.option_keys.isdisjoint(chosen)  # an environment's own option may name a task too
         self._running = False  # a task that cannot start leaves nothing to step
         observation = self._begin(task_id, chosen)
-        if explicit and split and not self.belongs(task_id, split):
+        member = self.belongs(task_id, split) if named else True
+        if explicit and "split" in chosen and member is False:
             raise UnknownOption(f"task_id {task_id!r} is no task of split {split!r}; leave 'split' out to play it")
         self.task_id = task_id
         self._running = True
         self._format_valid = self._action_valid = True
         self._invalid_reason, self._stop_reason = "", ""
         info = self._info()
-        info["data"] = self.data_card(task_id, split)
+        info["data"] = self.data_card(task_id, split if member else "")
         return observation, info
 
     def step(self, action: str) -> tuple[Obs, float, bool, bool, dict[str, Any]]:

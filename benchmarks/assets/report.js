@@ -52,6 +52,7 @@ function numbers() {
   if (summary.repeats.per_task > 1) notes.push(`Of ${summary.repeats.tasks} tasks with ${summary.repeats.per_task} repeats, ${percent(summary.repeats.solved_once)} were solved at least once and ${percent(summary.repeats.solved_always)} always.`);
   const needed = summary.power.tasks_needed["0.05"];
   if (needed) notes.push(`To tell apart another run that differs by 5 points (80 % power) takes about ${whole(needed)} tasks, unpaired.`);
+  if (summary.data.warning) notes.push(`Warning: ${summary.data.warning}; a rate over so few tasks says little.`);
   if (data.left_out) notes.push(`${whole(data.left_out)} transcripts are not in this file to keep it small; all are in ${data.journal}.`);
   $("notes").textContent = notes.join(" ");
 
@@ -96,6 +97,8 @@ function facts() {
   const replies = summary.replies || { total: 0, cut: 0, filtered: 0 };
   const rows = {
     "tasks": `${summary.manifest.name}, ${whole(summary.manifest.chosen)} of ${whole(summary.manifest.tasks)}, SHA-256 ${summary.manifest.sha256}`,
+    "made of": summary.data.cards.map((c) => [`${c.kind} data`, c.goals && `${c.goals} goals`, c.split_size !== null && `split ${c.split} of ${whole(c.split_size)}`,
+      ...Object.entries(c.files).map(([k, v]) => `${k} ${v.slice(0, 12)}`), ...Object.entries(c.skipped).map(([k, v]) => `left out, ${k}: ${v}`)].filter(Boolean).join("; ")).join(" | ") || "–",
     "prompt": `profile ${summary.prompt.profile}, SHA-256 ${summary.prompt.sha256}`,
     "environment": `${summary.run.suite.env_id} ${JSON.stringify({ ...summary.run.suite.env_kwargs, ...summary.run.env_kwargs })}`,
     "agent": JSON.stringify(summary.run.agent),

@@ -110,3 +110,21 @@ def test_tables_align_numbers_right_and_survive_bars():
     assert text.splitlines() == ["| a    |  b |", "| ---- | -: |", "| x\\|y |  1 |", "| z    | 22 |"]
     assert with_interval(None, None) == "-"
     assert with_interval(0.5, None) == "50.0 % [-]"
+
+
+def test_the_summary_says_what_tasks_are_made_of_and_warns_of_a_small_split():
+    card = {
+        "kind": "real",
+        "files": {"goals.json": "ab" * 32},
+        "split": "test",
+        "goals": "human",
+        "skipped": {"odd": 3},
+    }
+    few = [record(i, data={**card, "split_size": 1}) for i in range(3)]
+    summary = summarise(few)
+    assert summary["data"]["cards"] == [{**card, "split_size": 1, "episodes": 3}]
+    text = summary_markdown({**summary, "suite": "s", "agent": "a", "attempts": []})
+    assert "- tasks: real data; human goals; split test of 1 tasks; goals.json abababababab; left out: odd: 3" in text
+    assert "- warning: split 'test' has 1 task(s) in all" in text
+    many = summarise([record(i, data={**card, "split_size": 500}) for i in range(3)])
+    assert many["data"]["warning"] == "" and summarise([record(0)])["data"] == {"cards": [], "warning": ""}
