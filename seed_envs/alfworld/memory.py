@@ -134,7 +134,3 @@ class Memory:
         relevant = ("clean",) if treatment == "clean" else ("heat", "cool")
         kinds = [kind for kind, name, _ in self.treatments if name == item and kind in relevant]
         return bool(kinds) and kinds[-1] == treatment
-
-    def known_place(self, item: str) -> str:
-        """Where an object was last seen lying, or ""."""
-        return next((place for place, items in self.contents.items() if item in items), "")

@@ -39,7 +39,7 @@ class BM25Index:
         self.arrays = arrays
         self.meta = dict(meta)
         self.fingerprint = fingerprint
-        self.kernel_name, self._kernel = choose_kernel(kernel, len(self))
+        self._kernel = choose_kernel(kernel, len(self))
         self._vocabulary = Vocabulary(arrays["term_bytes"], arrays["term_offsets"])
         offsets = np.asarray(arrays["posting_offsets"], dtype=np.int64)
         self._postings = Postings(

@@ -186,7 +186,7 @@ def numba_kernel(postings: Postings, queries: Queries, k: int) -> Best:
     return best
 
 
-def choose_kernel(name: str, n_documents: int) -> tuple[str, Kernel]:
+def choose_kernel(name: str, n_documents: int) -> Kernel:
     """Resolves a kernel name.
 
     Args:
@@ -194,7 +194,7 @@ def choose_kernel(name: str, n_documents: int) -> tuple[str, Kernel]:
         n_documents: passages in the index.
 
     Returns:
-        The resolved name and the kernel.
+        The kernel.
 
     Raises:
         DependencyMissing: numba was asked for and is not installed.
@@ -206,5 +206,5 @@ def choose_kernel(name: str, n_documents: int) -> tuple[str, Kernel]:
     if name == "numba" and not installed:
         raise DependencyMissing("kernel='numba' needs numba. Run: pip install 'seed-envs[search]'")
     if name == "numba" or (name == "auto" and installed and n_documents >= 2000):
-        return "numba", numba_kernel
-    return "numpy", numpy_kernel
+        return numba_kernel
+    return numpy_kernel

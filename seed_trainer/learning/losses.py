@@ -1,7 +1,7 @@
 """Loss functions of SEED and its relatives, as pure tensor functions.
 
 Every function says its formula, where gradients stop and its source. Nothing here knows a trainer, a model or a
-tokenizer; nothing here aggregates over devices (see :func:`aggregate`, which is given its normaliser).
+tokenizer; nothing here takes a mean over tokens (:func:`seed_trainer.learning.batches.aggregate_like` does).
 
 Notation, used in all docstrings: ``l`` log-probability of the sampled token under the live policy (the only quantity
 that carries gradient), ``l_old`` under the behaviour policy, ``l_ref`` under the reference, ``l_T`` under the teacher
@@ -16,15 +16,6 @@ from torch import Tensor
 
 LOG_RATIO_CAP = 20.0
 """Largest exponent inside ``exp`` in :func:`skill_sd_BT`, as in the method's own definition."""
-
-
-def k3_BT(logps_ref_BT: Tensor, logps_BT: Tensor) -> Tensor:
-    """Return the k3 estimate of KL(pi || pi_ref) per token (Schulman's estimator, as in the paper's KL term).
-
-    ``exp(l_ref - l) - (l_ref - l) - 1``; gradient flows through ``l`` only if the caller passes ``l_ref`` detached.
-    """
-    difference_BT = logps_ref_BT - logps_BT
-    return torch.exp(difference_BT) - difference_BT - 1.0
 
 
 def policy_loss_BT(
@@ -65,6 +56,11 @@ def shift_BT(teacher_logps_BT: Tensor, logps_BT: Tensor) -> Tensor:
 def gate_BT(shift: Tensor, beta: float) -> Tensor:
     """Return SEED's gate ``g = sg(sigmoid(beta D))`` in (0, 1); exactly 0.5 where the skill changes nothing."""
     return torch.sigmoid(beta * shift).detach()
+
+
+def staleness_bound(beta: float, mean_abs_shift_difference: Tensor) -> Tensor:
+    """Return ``(beta / 4) E|D_kk - D_kj|``, the bound on ``E|g_kk - g_kj|`` of Proposition 3 (Eq. 14)."""
+    return beta / 4 * mean_abs_shift_difference
 
 
 def entropy_gate_BT(entropies_BT: Tensor, beta: float) -> Tensor:
@@ -224,12 +220,3 @@ def opid_loss_BT(logps_BT: Tensor, teacher_logps_BT: Tensor, logps_old_BT: Tenso
     if clip is not None:
         shift_BT = shift_BT.clamp(-clip, clip)
     return -shift_BT * logps_BT
-
-
-def aggregate(values_BT: Tensor, mask_BT: Tensor, normaliser: Tensor | float) -> Tensor:
-    """Return ``sum(mask * values) / normaliser``, the token mean when the normaliser is the token count.
-
-    The normaliser is the caller's because it spans devices and accumulation steps; see
-    :func:`seed_trainer.learning.batches.loss_normaliser`.
-    """
-    return (values_BT * mask_BT).sum() / normaliser

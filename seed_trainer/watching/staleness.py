@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import torch
 
+from seed_trainer.learning import losses
 from seed_trainer.learning.analyst import Analyst
 from seed_trainer.learning.rounds import Block
 from seed_trainer.learning.scorer import Batch, Scorer
@@ -20,7 +21,6 @@ from seed_trainer.learning.teaching import Teaching
 from seed_trainer.settings.config import SEEDConfig
 from seed_trainer.settings.schedules import Moment
 from seed_trainer.skills.parsing import HindsightSkill
-from seed_trainer.watching import theory
 from seed_trainer.watching.gradients import distillation_cosine
 from seed_trainer.watching.sink import MetricSink
 
@@ -43,7 +43,7 @@ def staleness_metrics(fresh: Scores, stale: Scores, age: str) -> dict[str, float
     metrics = {f"stale/gate_gap/{age}": float(gap.mean())}
     if stale.rule.kind != "gap":
         return metrics
-    bound = theory.staleness_bound(stale.rule.beta, (fresh.shift - stale.shift)[chosen].abs())
+    bound = losses.staleness_bound(stale.rule.beta, (fresh.shift - stale.shift)[chosen].abs())
     mean_bound = float(bound.mean())
     return metrics | {
         f"stale/bound/{age}": mean_bound,

@@ -27,7 +27,7 @@ from seed_envs.search_qa.retrievers.bm25 import BM25Retriever
 from seed_envs.search_qa.retrievers.cache import CachedRetriever
 from seed_envs.search_qa.retrievers.factory import open_retriever
 from seed_envs.search_qa.retrievers.flat import FlatRetriever
-from seed_envs.search_qa.retrievers.hybrid import HybridRetriever, RerankingRetriever
+from seed_envs.search_qa.retrievers.hybrid import HybridRetriever
 from seed_envs.search_qa.vectors import VectorMatrix
 
 LOCAL = ["bm25", "flat", "faiss-flat", "faiss-hnsw", "hybrid", "cached"]
@@ -256,13 +256,11 @@ def test_the_cache_of_bm25_knows_equal_terms(corpus):
     assert (cached.hits, cached.misses) == (1, 1)
 
 
-def test_fusion_and_reranking(corpus):
+def test_fusion(corpus):
     a, b, c = (Hit(name, name, "text " + name, 1.0) for name in "abc")
     fused = HybridRetriever([FixedRetriever([a, b]), FixedRetriever([b, c])]).search(["q"], 3)[0]
     assert [hit.id for hit in fused] == ["b", "a", "c"]
     assert fused[0].score == 1 / 62 + 1 / 61
-    ranked = RerankingRetriever(FixedRetriever([a, b, c]), lambda pairs: [ord(text[-1]) for _, text in pairs], "last")
-    assert [(hit.id, hit.score) for hit in ranked.search(["q"], 2)[0]] == [("c", 99.0), ("b", 98.0)]
 
 
 @pytest.mark.parametrize("kind", LOCAL)

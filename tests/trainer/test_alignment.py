@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import propositions
 import pytest
 import torch
 
 from seed_trainer.learning.scores import GateRule, Scores
-from seed_trainer.watching import diagnostics, gate_watch, theory, value_alignment
+from seed_trainer.watching import diagnostics, gate_watch, value_alignment
 from seed_trainer.watching.gate_proxy import GateProxy
 
 PI = np.array([0.10, 0.35, 0.40, 0.15])
@@ -120,7 +121,7 @@ def test_proxy_sums_the_gates_of_an_episode_over_shuffled_mini_batches() -> None
 
 def test_entropy_check_of_the_toy() -> None:
     pi, w = torch.tensor(PI), torch.tensor(W)
-    assert float(theory.covariance(pi, pi.log(), w)) == pytest.approx(0.0483, abs=5e-5)
+    assert float(propositions.covariance(pi, pi.log(), w)) == pytest.approx(0.0483, abs=5e-5)
     tokens = torch.tensor(np.repeat(np.arange(4), np.rint(PI * 1000).astype(int)))
     assert gate_watch._covariance(pi.log()[tokens], w[tokens]) == pytest.approx(0.0483, abs=5e-5)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import propositions
 import pytest
 import torch
 from torch import Tensor
 
 from seed_trainer.learning import losses
-from seed_trainer.watching import theory
 
 PI = torch.tensor([0.10, 0.35, 0.40, 0.15], dtype=torch.float64)
 W = torch.tensor([0.20, 0.35, 0.85, 0.70], dtype=torch.float64)
@@ -36,8 +36,8 @@ def finite_difference(function: Callable[[Tensor], Tensor], point: Tensor, step:
 
 
 def test_proposition_1_tilted_policy_and_kl() -> None:
-    close(theory.gate_mass(PI, W), 0.5875)
-    tilted = theory.tilted_policy(PI, W)
+    close(propositions.gate_mass(PI, W), 0.5875)
+    tilted = propositions.tilted_policy(PI, W)
     close(tilted, [0.034043, 0.208511, 0.578723, 0.178723])
     close(tilted / PI, [0.340426, 0.595745, 1.446809, 1.191489])
     close((tilted * (tilted / PI).log()).sum(), 0.100391)
@@ -45,12 +45,12 @@ def test_proposition_1_tilted_policy_and_kl() -> None:
 
 
 def test_equation_8_gain_is_covariance_over_mass() -> None:
-    tilted = theory.tilted_policy(PI, W)
+    tilted = propositions.tilted_policy(PI, W)
     close((PI * Q).sum(), 0.565)
     close((tilted * Q).sum(), 0.694043)
-    close(theory.covariance(PI, Q, W), 0.075813)
-    close(theory.expected_gain(PI, W, Q), 0.129043)
-    close((tilted * Q).sum() - (PI * Q).sum(), float(theory.expected_gain(PI, W, Q)), atol=1e-12)
+    close(propositions.covariance(PI, Q, W), 0.075813)
+    close(propositions.expected_gain(PI, W, Q), 0.129043)
+    close((tilted * Q).sum() - (PI * Q).sum(), float(propositions.expected_gain(PI, W, Q)), atol=1e-12)
 
 
 def test_proposition_2_logit_gradient_of_our_loss() -> None:
@@ -60,20 +60,20 @@ def test_proposition_2_logit_gradient_of_our_loss() -> None:
     loss = (PI * losses.gated_distillation_BT(logps, torch.zeros(4, dtype=torch.float64), W)).sum()
     (gradient,) = torch.autograd.grad(loss, logits)
     close(gradient, [0.038750, 0.083125, -0.105000, -0.016875])
-    close(gradient, theory.logit_gradient(PI, W), atol=1e-12)
+    close(gradient, propositions.logit_gradient(PI, W), atol=1e-12)
     close((gradient**2 / PI).sum(), 0.064219)
-    close((gradient**2 / PI).sum(), float(theory.covariance(PI, W, W)), atol=1e-12)
+    close((gradient**2 / PI).sum(), float(propositions.covariance(PI, W, W)), atol=1e-12)
 
 
 def test_proposition_2_by_central_differences() -> None:
     def expected(logits: Tensor) -> Tensor:
         return (PI * losses.gated_distillation_BT(torch.log_softmax(logits, -1), torch.zeros_like(PI), W)).sum()
 
-    close(finite_difference(expected, PI.log()), theory.logit_gradient(PI, W), atol=3e-11 * 100)
+    close(finite_difference(expected, PI.log()), propositions.logit_gradient(PI, W), atol=3e-11 * 100)
 
 
 def test_constant_gate_has_zero_expected_gradient() -> None:
-    close(theory.logit_gradient(PI, torch.full_like(W, 0.5)), 0.0, atol=1e-12)
+    close(propositions.logit_gradient(PI, torch.full_like(W, 0.5)), 0.0, atol=1e-12)
 
 
 def test_proposition_3_gap_within_bound() -> None:
@@ -82,7 +82,7 @@ def test_proposition_3_gap_within_bound() -> None:
     close(losses.gate_BT(fresh, 5.0), 0.982014)
     close(losses.gate_BT(stale, 5.0), 0.817574)
     close(gap, 0.164439)
-    assert gap <= theory.staleness_bound(5.0, (fresh - stale).abs()) == pytest.approx(0.625)
+    assert gap <= losses.staleness_bound(5.0, (fresh - stale).abs()) == pytest.approx(0.625)
     tight = losses.gate_BT(torch.tensor(0.05), 5.0) - losses.gate_BT(torch.tensor(-0.05), 5.0)
     close(tight, 0.124353)
     assert tight <= 0.125
@@ -104,7 +104,7 @@ def test_staleness_table(round_k: int, gate: float, discrepancy: float) -> None:
     start = losses.gate_BT(torch.tensor(0.3, dtype=torch.float64), 5.0)
     close(now, gate, atol=5.1e-5)
     close(now - start, discrepancy, atol=5.1e-5)
-    assert now - start <= theory.staleness_bound(5.0, torch.tensor(0.05 * round_k)) + 1e-9
+    assert now - start <= losses.staleness_bound(5.0, torch.tensor(0.05 * round_k)) + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_worked_trace() -> None:
     gates = losses.gate_BT(shift, 5.0)
     close(gates, [[0.524979, 0.075858, 0.000553]])
     close(gates * shift, [[0.010500, -0.037929, -0.000829]])
-    loss = losses.aggregate(losses.gated_distillation_BT(logps, TRACE_T, gates), torch.ones(1, 3), torch.tensor(3.0))
+    loss = losses.gated_distillation_BT(logps, TRACE_T, gates).mean()
     close(loss, -0.009420)
     (gradient,) = torch.autograd.grad(loss, logps)
     close(gradient, [[-0.174993, -0.025286, -0.000184]])
@@ -174,11 +174,6 @@ def test_policy_loss_detaches_old_and_advantage() -> None:
     close(new.grad, -1.0)
 
 
-@pytest.mark.parametrize(("difference", "expected"), [(0.0, 0.0), (0.1, 0.005171), (-0.1, 0.004837), (1.0, 0.718282)])
-def test_k3_numbers(difference: float, expected: float) -> None:
-    close(losses.k3_BT(torch.tensor([[difference]], dtype=torch.float64), torch.zeros(1, 1)), expected)
-
-
 def test_skill_sd_numbers_and_gradient() -> None:
     teacher, old = torch.tensor([[-0.4]], dtype=torch.float64), torch.tensor([[-1.2]], dtype=torch.float64)
     logps = torch.tensor([[-1.0]], dtype=torch.float64, requires_grad=True)
@@ -209,12 +204,12 @@ def test_opid_step_skill_replaces_or_adds() -> None:
 
 @pytest.mark.parametrize(("mix", "expected"), [(0.0, 0.100391), (0.5, 0.026371), (1.0, 0.115011)])
 def test_jsd_numbers(mix: float, expected: float) -> None:
-    close(losses.jsd_BT(PI.log(), theory.tilted_policy(PI, W).log(), mix), expected)
+    close(losses.jsd_BT(PI.log(), propositions.tilted_policy(PI, W).log(), mix), expected)
 
 
 @pytest.mark.parametrize("mix", [0.0, 0.3, 0.5, 1.0])
 def test_jsd_gradient_by_differences_and_teacher_detached(mix: float) -> None:
-    teacher = theory.tilted_policy(PI, W).log().clone().requires_grad_()
+    teacher = propositions.tilted_policy(PI, W).log().clone().requires_grad_()
     student = PI.log().clone().requires_grad_()
     losses.jsd_BT(student, teacher, mix).backward()
     assert teacher.grad is None
@@ -226,7 +221,7 @@ def test_jsd_gradient_by_differences_and_teacher_detached(mix: float) -> None:
 
 
 def test_sampled_token_gradient_is_reverse_kl_gradient_in_expectation() -> None:
-    target = theory.tilted_policy(PI, W).log()
+    target = propositions.tilted_policy(PI, W).log()
     logits = PI.log().clone().requires_grad_()
     logps = torch.log_softmax(logits, -1)
     loss = (PI * losses.sampled_reverse_kl_BT(logps, target)).sum()
@@ -238,7 +233,7 @@ def test_sampled_token_gradient_is_reverse_kl_gradient_in_expectation() -> None:
 
 
 def test_jsd_top_k_equals_full_when_k_is_vocabulary() -> None:
-    teacher = theory.tilted_policy(PI, W).log()
+    teacher = propositions.tilted_policy(PI, W).log()
     close(losses.jsd_BT(PI.log(), teacher, 0.5, top_k=4), losses.jsd_BT(PI.log(), teacher, 0.5), atol=1e-12)
     assert losses.jsd_BT(PI.log(), teacher, 0.5, top_k=2) != losses.jsd_BT(PI.log(), teacher, 0.5)
 
@@ -268,11 +263,6 @@ def test_centered_gate_uses_other_episodes_only() -> None:
     close(losses.centered_gate_BT(gates, mask, torch.zeros(3)), gates - 0.5)
 
 
-def test_aggregate_ignores_masked_values() -> None:
-    values, mask = torch.tensor([[1.0, 100.0], [3.0, 5.0]]), torch.tensor([[1.0, 0.0], [1.0, 1.0]])
-    close(losses.aggregate(values, mask, mask.sum()), 3.0)
-
-
 def test_opid_loss_keeps_the_weight_of_sampling_time() -> None:
     logps = TRACE_L.clone().requires_grad_()
     old = TRACE_L + 0.1
@@ -287,7 +277,6 @@ def test_opid_loss_keeps_the_weight_of_sampling_time() -> None:
 TERMS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "policy": lambda s, t, o: losses.policy_loss_BT(s, o, torch.tensor([[1.0, -1.0, 0.5]], dtype=torch.float64)),
     "policy, dual clip": lambda s, t, o: losses.policy_loss_BT(s, o, -torch.ones_like(o), dual_clip=1.05),
-    "k3": lambda s, t, o: losses.k3_BT(t.detach(), s),
     "gated": lambda s, t, o: losses.gated_distillation_BT(s, t, torch.full_like(s, 0.3).detach()),
     "skill_sd": losses.skill_sd_BT,
     "opid": losses.opid_loss_BT,

@@ -266,18 +266,6 @@ def _generate(task_id: str) -> tuple[Room, Problem, Game]:
     raise NoTaskMatches(f"task {task_id!r}: no solvable game found in {ATTEMPTS} draws; loosen the knobs {knobs}")
 
 
-def possible_goals(room: Room) -> dict[str, list[Goal]]:
-    """All goals that a room allows, by kind, in a fixed order.
-
-    Args:
-        room: the room.
-
-    Returns:
-        Kind -> goals; kinds without a goal are left out.
-    """
-    return _possible_goals(room.scene)
-
-
 @lru_cache(maxsize=256)
 def _possible_goals(scene: int) -> dict[str, list[Goal]]:
     room = rooms()[scene]

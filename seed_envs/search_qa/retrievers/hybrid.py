@@ -1,13 +1,10 @@
-"""Reciprocal rank fusion of several retrievers, and re-ranking of hits; both are retrievers themselves."""
+"""Reciprocal rank fusion of several retrievers, itself a retriever."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.retrievers.base import (
-    MAX_K,
     Capabilities,
     Hit,
     Retriever,
@@ -78,57 +75,3 @@ class HybridRetriever:
         """Closes all engines."""
         for retriever in self.retrievers:
             retriever.close()
-
-
-Scorer = Callable[[list[tuple[str, str]]], Sequence[float]]
-"""(query, passage) pairs to scores, for example a cross-encoder's `predict`."""
-
-
-class RerankingRetriever:
-    """Orders the first hits of an engine by a scorer.
-
-    Args:
-        inner: The engine.
-        scorer: Scores pairs; higher is better.
-        name: Identifies the scorer in the fingerprint.
-        depth: Hits taken from the engine.
-    """
-
-    def __init__(self, inner: Retriever, scorer: Scorer, name: str, depth: int = 30) -> None:
-        self.inner, self.scorer, self.name, self.depth = inner, scorer, name, check_k(depth)
-        self.capabilities = Capabilities(vector=inner.capabilities.vector, prefix_stable=False)
-
-    @property
-    def fingerprint(self) -> str:
-        """The engine and the scorer."""
-        record = {"engine": "rerank", "scorer": self.name, "depth": self.depth, "inner": self.inner.fingerprint}
-        return fingerprint_of(record)
-
-    def open(self) -> None:
-        """Opens the engine."""
-        open_now(self.inner)
-
-    def search(self, queries: Sequence[str], k: int, deadline: float | None = None) -> list[list[Hit]]:
-        """See `Retriever.search`."""
-        check_k(k)
-        found = self.inner.search(queries, min(max(self.depth, k), MAX_K), deadline)
-        pairs = [(query, hit.contents) for query, hits in zip(queries, found, strict=True) for hit in hits]
-        scores = iter(self.scorer(pairs) if pairs else [])
-        results = []
-        for hits in found:
-            scored = [hit._replace(score=float(next(scores))) for hit in hits]
-            results.append(sorted(scored, key=lambda hit: -(hit.score or 0.0))[:k])
-        return results
-
-    def close(self) -> None:
-        """Closes the engine."""
-        self.inner.close()
-
-
-def open_hybrid(name: str, corpus: Corpus | None, **options: Any) -> HybridRetriever:
-    """Opens `hybrid:A+B`; `options` maps an engine's name to its options, besides `depth` and `constant`."""
-    from seed_envs.search_qa.retrievers.factory import open_retriever
-
-    fusion = {key: options.pop(key) for key in ("depth", "constant") if key in options}
-    parts = name.partition(":")[2].split("+")
-    return HybridRetriever([open_retriever(part, corpus, **options.get(part, {})) for part in parts], **fusion)

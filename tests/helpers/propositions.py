@@ -1,7 +1,7 @@
 """The paper's statements as functions of a single decision: what the gate does in expectation.
 
-Used by tests and by the value-alignment report. Everything is for one context with V possible tokens; nothing here
-touches a model. Symbols: ``pi`` policy, ``w`` expected gate of each token, ``Q`` value of each token.
+Everything is for one context with V possible tokens; nothing here touches a model. Symbols: ``pi`` policy, ``w``
+expected gate of each token, ``Q`` value of each token.
 """
 
 from __future__ import annotations
@@ -32,8 +32,3 @@ def covariance(pi_V: Tensor, first_V: Tensor, second_V: Tensor) -> Tensor:
 def expected_gain(pi_V: Tensor, w_V: Tensor, q_V: Tensor) -> Tensor:
     """Return ``E_r[Q] - E_pi[Q] = Cov_pi(Q, w) / Z`` (Eq. 8): positive only if the gate prefers better tokens."""
     return covariance(pi_V, q_V, w_V) / gate_mass(pi_V, w_V)
-
-
-def staleness_bound(beta: float, mean_abs_shift_difference: Tensor) -> Tensor:
-    """Return ``(beta / 4) E|D_kk - D_kj|``, the bound on ``E|g_kk - g_kj|`` of Proposition 3 (Eq. 14)."""
-    return beta / 4 * mean_abs_shift_difference
