@@ -123,7 +123,13 @@ class TransformersAgent:
         }
 
     def contestant(self, say: Say) -> Contestant:
-        """Everything is known: the model is here."""
+        """Everything is known: the model is here. Weights that are not float32 get a remark about batches."""
+        dtype = str(self._model.dtype).removeprefix("torch.")
+        if dtype != "float32":
+            say(
+                f"the weights are {dtype}: which replies come out depends a little on the batch; --batch-size 1 or "
+                "--dtype float32 plays the same way every time"
+            )
 
         def count(messages: Sequence[Message]) -> int:
             return int(self._encode([self._render(messages)], [messages])["input_ids"].shape[1])

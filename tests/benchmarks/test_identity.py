@@ -120,6 +120,19 @@ def test_weights_overwritten_between_attempts_are_noticed(tmp_path: Path, repo: 
         resume_run(tmp_path / "run")
 
 
+def test_weights_that_are_not_float32_get_a_remark(repo: Path) -> None:
+    pytest.importorskip("transformers", reason="packages: local models need transformers")
+    from ladder_env import PROFILES
+
+    model = repo / "seed_trainer" / "tiny" / "models" / "alfworld-tiny"
+    for dtype, remarks in (("bfloat16", 1), ("float32", 0)):
+        said: list[str] = []
+        agent = make_agent(AgentSettings(f"hf:{model}", dtype=dtype), PROFILES["paper"])
+        agent.contestant(said.append)  # type: ignore[attr-defined]
+        agent.close()
+        assert len(said) == remarks and all("--batch-size 1" in text for text in said)
+
+
 def test_a_run_may_move_but_not_change() -> None:
     stored = _config("openai:m@http://127.0.0.1:1/v1")
     there = moved(stored, {"url": "http://127.0.0.1:2/v1?api-version=3", "retries": 2, "num_workers": 4})
