@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 
 import pytest
@@ -12,7 +13,7 @@ from seed_envs.search_qa.__main__ import main
 from seed_envs.search_qa.corpus import JsonlCorpus
 from seed_envs.search_qa.importing.collect import import_files
 from seed_envs.search_qa.importing.containers import _BLOCK
-from seed_envs.search_qa.importing.receipt import PUBLISHED
+from seed_envs.search_qa.importing.published import FILES, QUESTIONS
 from seed_envs.search_qa.question_files import EVALUATED, read_questions
 from seed_envs.search_qa.retrievers.bm25 import BM25Retriever
 
@@ -263,6 +264,15 @@ def test_what_is_left_out_is_counted(tmp_path, capsys):
         import_files([tmp_path / "none"], tmp_path / "out")
 
 
+def test_a_file_of_known_content_is_named(tmp_path, monkeypatch):
+    path = place(tmp_path, "renamed.jsonl", lines(NQ))
+    assert import_files([path], tmp_path / "out").files[0].published == ""
+    monkeypatch.setitem(FILES, hashlib.sha256(path.read_bytes()).hexdigest(), "somebody/somewhere@1 nq.jsonl")
+    receipt = import_files([path], tmp_path / "out")
+    assert "  as published: somebody/somewhere@1 nq.jsonl" in list(receipt.lines())
+    assert all(len(digest) == 64 for digest in FILES)
+
+
 def test_a_beir_folder_and_shards_become_one_collection(tmp_path):
     place(
         tmp_path, "scifact/corpus.jsonl", lines(*({"_id": str(n), "title": None, "text": f"word{n}"} for n in range(3)))
@@ -318,7 +328,7 @@ def test_arrays_longer_than_the_window(tmp_path):
 def test_the_seven_sets_give_51713(tmp_path, capsys):
     """Files with as many rows as are published, in the form of each set."""
     for name, (split, count) in EVALUATED.items():
-        assert count in PUBLISHED[name, split]
+        assert count in QUESTIONS[name, split]
         rows = ({"id": f"{split}_{n}", "question": f"q{n}", "golden_answers": ["a"]} for n in range(count))
         place(tmp_path, f"all/{name}/{split}.jsonl", lines(*rows))
     assert main(["import", str(tmp_path / "all"), "--output", str(tmp_path / "out")]) == 0

@@ -16,6 +16,7 @@ from typing import IO, Any
 from seed_envs.errors import DataInvalid, DataMissing
 from seed_envs.search_qa.hashing import file_sha256
 from seed_envs.search_qa.importing.passage_shapes import Passage
+from seed_envs.search_qa.importing.published import FILES
 from seed_envs.search_qa.importing.question_shapes import Skip
 from seed_envs.search_qa.importing.reading import read_file
 from seed_envs.search_qa.importing.receipt import FileReceipt, Receipt, full_evaluation, set_rows
@@ -78,6 +79,7 @@ def _import_file(path: Path, inside: bool, passages: _Passages, questions: _Ques
         entry.leave_out("no data file by its name", path.name)
         return
     entry.sha256 = file_sha256(path)
+    entry.published = FILES.get(entry.sha256, "")
     shape, found = read_file(path)
     if shape is None:
         if not inside:

@@ -6,19 +6,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from seed_envs.search_qa.importing.published import QUESTIONS
 from seed_envs.search_qa.question_files import EVALUATED, check_full_evaluation, evaluation_order, questions_sha256
 from seed_envs.search_qa.questions import Question
-
-PUBLISHED: dict[tuple[str, str], tuple[int, ...]] = {
-    ("nq", "train"): (79168, 87925), ("nq", "dev"): (8757, 3610), ("nq", "test"): (3610,),
-    ("triviaqa", "train"): (78785,), ("triviaqa", "dev"): (8837,), ("triviaqa", "test"): (11313,),
-    ("popqa", "test"): (14267,),
-    ("hotpotqa", "train"): (90447,), ("hotpotqa", "dev"): (7405,),
-    ("2wikimultihopqa", "train"): (15000, 167454), ("2wikimultihopqa", "dev"): (12576,),
-    ("musique", "train"): (19938,), ("musique", "dev"): (2417,),
-    ("bamboogle", "test"): (125,), ("simpleqa", "test"): (4326,), ("browsecomp-plus", "test"): (830,),
-}  # fmt: skip
-"""Questions per set and split as FlashRAG publishes them, then as the sets' own authors do where they differ."""
 
 
 @dataclass
@@ -37,6 +27,7 @@ class FileReceipt:
     Attributes:
         name: Its base name.
         sha256: Of its bytes.
+        published: Where exactly this file is published, "" if that is not known.
         form: The recognised form, "" for files that are none.
         read: Records read.
         written: Questions or passages written.
@@ -46,6 +37,7 @@ class FileReceipt:
 
     name: str
     sha256: str = ""
+    published: str = ""
     form: str = ""
     read: int = 0
     written: int = 0
@@ -63,6 +55,8 @@ class FileReceipt:
     def lines(self) -> Iterable[str]:
         """The receipt in words."""
         yield f"{self.name}: {self.form or 'not read'}, {self.read:,} read, {self.written:,} written"
+        if self.published:
+            yield f"  as published: {self.published}"
         if self.repaired:
             yield f"  repaired {self.repaired:,}: NUL or half a surrogate pair, now U+FFFD"
         for left in self.left_out:
@@ -80,8 +74,8 @@ def set_rows(questions: Iterable[Question]) -> list[dict[str, Any]]:
             "split": split,
             "questions": len(found),
             "sha256": questions_sha256(found),
-            "published": list(PUBLISHED.get((name, split), ())),
-            "complete": len(found) in PUBLISHED[name, split] if (name, split) in PUBLISHED else None,
+            "published": list(QUESTIONS.get((name, split), ())),
+            "complete": len(found) in QUESTIONS[name, split] if (name, split) in QUESTIONS else None,
         }
         for (name, split), found in parts.items()
     ]
