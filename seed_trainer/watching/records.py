@@ -74,8 +74,9 @@ class EpisodeRecorder:
             self._lines = []
 
     def _choose(self, block: Block) -> list[int]:
-        won = [index for index, episode in enumerate(block.episodes) if episode.success]
-        lost = [index for index, episode in enumerate(block.episodes) if not episode.success]
+        scored = [index for index, episode in enumerate(block.episodes) if episode.stop_reason.scored]
+        won = [index for index in scored if block.episodes[index].success]
+        lost = [index for index in scored if not block.episodes[index].success]
         mixed = [index for pair in zip(won, lost, strict=False) for index in pair]
         rest = [index for index in range(len(block.episodes)) if index not in mixed]
         return (mixed + rest)[: self.args.log_episodes]

@@ -14,6 +14,7 @@ from seed_trainer.learning.rounds import Block, episode_advantages_N, row_advant
 from seed_trainer.settings.options import SEEDOptions
 from seed_trainer.skills.parsing import HindsightSkill
 from seed_trainer.watching.measures import outcome_metrics, outcomes, skill_metrics, token_metrics
+from seed_trainer.watching.records import EpisodeRecorder
 
 
 class Picture:
@@ -151,3 +152,10 @@ def test_no_skill_of_whatever_source_teaches_about_a_fault(which: str) -> None:
     assert made.teaches(which) == [which != "failure", which != "success", False, False]
     assert skill_metrics(Block(episodes[2:], 2, made.skills[2:])) == {"skill/valid": None}
     assert skill_metrics(Block([*episodes[:2], *episodes[2:]], 4, made.skills))["skill/valid"] == 1.0
+
+
+def test_a_fault_is_not_shown_as_a_failure_beside_a_success() -> None:
+    options = SEEDOptions(log_episodes=2)
+    recorder = EpisodeRecorder(options, None, None)  # type: ignore[arg-type]
+    won, lost, fault = episode([1.0], StopReason.SUCCESS), episode([0.0]), episode([0.0], FAULT)
+    assert recorder._choose(Block([fault, fault, lost, won], 4)) == [3, 2]
