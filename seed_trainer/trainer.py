@@ -40,11 +40,12 @@ from seed_trainer.acting.rollout import as_growing
 from seed_trainer.keeping.identity import run_facts, run_identity
 from seed_trainer.keeping.kept import KeptTrainer
 from seed_trainer.keeping.order import TaskOrder
+from seed_trainer.learning.aggregation import round_counts, zero_loss
 from seed_trainer.learning.analyst import Analyst
 from seed_trainer.learning.batches import build_rows, filler_target, with_fillers
 from seed_trainer.learning.rounds import Block, episode_advantages_N, row_advantages_B
 from seed_trainer.learning.scorer import Batch, Scorer
-from seed_trainer.learning.scores import GateRule, batch_scores
+from seed_trainer.learning.scores import GateRule, batch_scores, distilled_mask, loss_mask
 from seed_trainer.learning.teacher_weights import TeacherWeights
 from seed_trainer.learning.teaching import Teaching
 from seed_trainer.settings import schedules
@@ -192,18 +193,22 @@ class SEEDTrainer(KeptTrainer, GRPOTrainer):
         batch["advantages"] = row_advantages_B(block, self.args).to(self.accelerator.device)
         if block.skills:
             batch.update(self.teaching.columns(block, batch, moment))  # m, teacher prompts, l_T if a snapshot
+        if self._idle(batch, moment):
+            batch["idle"] = torch.ones((), device=self.accelerator.device)
         self._watch(block, batch, moment)
         return batch
 
     def _compute_loss(self, model: Any, inputs: Batch) -> Tensor:
         """Return ``L_rl + lambda Agg_m[g (sg(l_T) - l)]`` for one mini-batch."""
+        if "idle" in inputs:
+            return zero_loss(self.model)
         moment = self.moment
         distils = "opd_mask" in inputs and schedules.distills(self.args, moment.round_index)
         # l_T: skill in the prompt, no gradient; with shaped advantages alone it was needed once, for the round
         teacher = self.scorer.teacher(model, inputs) if distils else inputs.get("teacher_logps")
-        with self._capture() as captured:
+        with self._capture() as captured, self._fillers_undone(inputs) as undone:
             # L_rl, scoring the student once
-            loss: Tensor = super()._compute_loss(model, inputs)  # type: ignore[no-untyped-call]
+            loss: Tensor = super()._compute_loss(model, undone)  # type: ignore[no-untyped-call]
         ((student, entropies),) = captured  # exactly one scoring of the student
         scores = batch_scores(inputs, self.gate_rule, student, entropies, teacher)
         self.recorder.take(scores, inputs)
@@ -217,6 +222,14 @@ class SEEDTrainer(KeptTrainer, GRPOTrainer):
         if "skill_answer_ids" in inputs:
             loss = loss + self.args.skill_reward_coef * self.teaching.skill_loss(inputs)
         return loss
+
+    def _prepare_inputs(self, generation_batch: Any) -> Batch:
+        """Return a micro-batch; where that began a round, count first what its loss is a mean over."""
+        held = self._buffered_inputs
+        inputs: Batch = super()._prepare_inputs(generation_batch)
+        if self._buffered_inputs is not held and self._buffered_inputs is not None:
+            self._count(self._buffered_inputs)
+        return inputs
 
     # ---------------------------------------------------------------------------------------------- steps of one round
 
@@ -252,12 +265,32 @@ class SEEDTrainer(KeptTrainer, GRPOTrainer):
         batch["episode"] = torch.tensor([row.episode for row in block.rows], device=device)
         return {**batch, **self.gates.columns(block, device)}
 
+    def _count(self, parts: list[Batch]) -> None:
+        """Give the micro-batches of a round the units of ``Agg`` and the factor that fillers take from TRL's mean."""
+        counts = round_counts(self.loss_type, list(map(loss_mask, parts)), list(map(distilled_mask, parts)))
+        rl, opd, padded = self.accelerator.gather(counts[None]).sum(0)
+        for part in parts:
+            part |= {"rl_units": rl, "opd_units": opd, "filler_factor": padded / rl.clamp(min=1.0)}
+
+    def _idle(self, batch: Batch, moment: Moment) -> bool:
+        """Return whether the gradient of the whole round is exactly zero, on every process."""
+        if self.beta or self._entropy_bonus_enabled or self.aux_loss_enabled:
+            return False
+        moves = batch["advantages"].any()
+        if schedules.distills(self.args, moment.round_index):
+            moves = moves | distilled_mask(batch).any()
+        if "skill_advantages" in batch:
+            moves = moves | batch["skill_advantages"].any()
+        return not bool(self.accelerator.gather(moves[None]).any())
+
     def _watch(self, block: Block, batch: Batch, moment: Moment) -> None:
         measures.log_round(self.sink, block, batch)
         if self.log_completions:
             measures.log_table(self._logs, block)
         with self.clock("records"):
             self.recorder.begin(block, batch, moment)
+        if block.skills and "opd_mask" not in batch:
+            self.gates.log_untaught(moment)
         if self.staleness.due(block, moment):
             with self.clock("staleness"), self._own_randomness():
                 self.staleness.measure(block, batch, moment)
@@ -410,6 +443,20 @@ class SEEDTrainer(KeptTrainer, GRPOTrainer):
             yield captured
         finally:
             self._captured = None
+
+    @contextmanager
+    def _fillers_undone(self, inputs: Batch) -> Iterator[Batch]:
+        """Lend inputs with which TRL's mean has fillers among its units and comes out as the mean without them.
+
+        Its policy term is linear in the advantages (the loss types that count fillers are) and in ``beta``; entropy
+        bonus and router loss have means of their own and stay as they are.
+        """
+        factor, beta = inputs["filler_factor"], self.beta
+        self.beta = beta * float(factor)
+        try:
+            yield {**inputs, "advantages": inputs["advantages"] * factor}
+        finally:
+            self.beta = beta
 
     @contextmanager
     def _own_randomness(self) -> Iterator[None]:

@@ -7,12 +7,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from seed_trainer.errors import UserError
 from seed_trainer.settings.arguments import SEEDScriptArguments
 from seed_trainer.settings.options import option
 from seed_trainer.settings.resolve import resolve
+
+if TYPE_CHECKING:
+    from seed_trainer.trainer import SEEDTrainer
 
 OUTPUT_FILE = "alignment.json"
 
@@ -34,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
     """Run the command and write ``alignment.json`` into the output folder."""
     from trl import ModelConfig
 
-    from seed_trainer.commands.rl import build_trainer, datasets, environment
+    from seed_trainer.commands.rl import build_trainer, datasets, environment, model_name, resolve_model
     from seed_trainer.settings.config import SEEDConfig
     from seed_trainer.settings.tasks import draw_tasks
     from seed_trainer.watching.branching import measure_alignment, measure_token_alignment
@@ -57,6 +60,8 @@ def main(argv: Sequence[str]) -> int:
     train, panel = datasets(script, make_env)
     source = panel if panel is not None else train
     trainer = build_trainer(resolved, make_env, profile, train, panel)
+    if trainer.teacher_weights.kept:
+        _load_teacher(trainer, resolve_model(model_name(resolved)))
     rows = [source[int(index)] for index in draw_tasks([str(i) for i in range(len(source))], align.states)]
     if trainer._is_vlm:
         raise UserError("value alignment is measured for text models; use a text profile and a text model")
@@ -75,3 +80,15 @@ def main(argv: Sequence[str]) -> int:
         f"gain {result.gain:+.4f}, mean gate {result.mean_gate:.3f}; same-sample estimate {result.naive:+.4f}\n{path}"
     )
     return 0
+
+
+def _load_teacher(trainer: SEEDTrainer, folder: str) -> None:
+    """Give a trainer the teacher that was saved beside its policy; the policy itself would be another one."""
+    try:
+        trainer.teacher_weights.load(Path(folder), trainer.accelerator.device)
+    except ValueError:
+        policy = trainer.args.teacher_policy
+        raise UserError(
+            f"teacher_policy={policy} has a teacher with weights of its own, and {folder!r} holds none: give a "
+            "checkpoint with --model_name_or_path runs/NAME/checkpoint-N, or measure with --teacher_policy live"
+        ) from None

@@ -1,4 +1,4 @@
-"""From trajectories to training rows: layouts, teacher prompts, padding, fillers and loss normalisers.
+"""From trajectories to training rows: layouts, teacher prompts, padding and fillers.
 
 A row is what TRL calls a sample. Student and teacher rows share their completion ids; only prompts differ. Axes: B
 rows, P prompt positions, T completion positions.
@@ -223,40 +223,3 @@ def pad_right(sequences: Sequence[Sequence[float]], width: int, dtype: torch.dty
     for index, sequence in enumerate(sequences):
         padded[index, : len(sequence)] = torch.tensor(list(sequence), dtype=dtype)
     return padded
-
-
-def aggregate_like(
-    loss_type: str,
-    values_BT: Tensor,
-    mask_BT: Tensor,
-    items: Tensor,
-    accumulation: int,
-    steps_per_generation: int,
-    processes: int = 1,
-    max_completion_length: int = 1,
-) -> Tensor:
-    """Aggregate a per-token term the way TRL aggregates its policy loss, already scaled for accumulation.
-
-    Args:
-        loss_type: TRL's loss type.
-        values_BT: The term.
-        mask_BT: Tokens that take part.
-        items: Token count of the whole generation batch over all processes, 0-dim (``dapo`` and its kin).
-        accumulation: Gradient accumulation steps.
-        steps_per_generation: Chunks of a generation batch.
-        processes: Number of processes.
-        max_completion_length: Divisor of ``dr_grpo``.
-
-    Raises:
-        ValueError: For a loss type whose normaliser is not known here.
-    """
-    masked = values_BT * mask_BT
-    if loss_type in ("dapo", "cispo", "vespo"):
-        return masked.sum() / (items.clamp(min=1.0) / processes * accumulation / steps_per_generation)
-    if loss_type in ("grpo", "sapo"):
-        return (masked.sum(-1) / mask_BT.sum(-1).clamp(min=1.0)).mean() / accumulation
-    if loss_type == "bnpo":
-        return masked.sum() / mask_BT.sum().clamp(min=1.0) / accumulation
-    if loss_type == "dr_grpo":
-        return masked.sum() / (values_BT.size(0) * max_completion_length) / accumulation
-    raise ValueError(f"loss_type={loss_type!r} has no known normaliser for the distillation term; use dapo")

@@ -1,7 +1,7 @@
 """Loss functions of SEED and its relatives, as pure tensor functions.
 
 Every function says its formula, where gradients stop and its source. Nothing here knows a trainer, a model or a
-tokenizer; nothing here takes a mean over tokens (:func:`seed_trainer.learning.batches.aggregate_like` does).
+tokenizer; nothing here takes a mean over tokens (:mod:`seed_trainer.learning.aggregation` does).
 
 Notation, used in all docstrings: ``l`` log-probability of the sampled token under the live policy (the only quantity
 that carries gradient), ``l_old`` under the behaviour policy, ``l_ref`` under the reference, ``l_T`` under the teacher

@@ -11,11 +11,11 @@ from torch import Tensor
 from seed_envs.profiles import Profile
 from seed_trainer.acting.encoding import ChatEncoder
 from seed_trainer.learning import losses
+from seed_trainer.learning.aggregation import aggregate
 from seed_trainer.learning.batches import (
     Row,
     add_step_teacher_prompts,
     add_teacher_prompts,
-    aggregate_like,
     pad_left,
     pad_right,
 )
@@ -100,7 +100,8 @@ class Teaching:
         if args.opd_tokens != "all":
             columns["opd_mask"] = columns["opd_mask"][:, None] * self._flags(block.rows, args.opd_tokens, width)
         mask = distilled_mask({**batch, **columns})
-        columns["opd_items"] = self._total(mask)
+        if not self._total(mask) and args.adv_shaping == "none" and not args.skill_reward_coef:
+            return {}  # no token learns from any teacher, on no process
         if args.teacher_policy == "snapshot" or args.adv_shaping != "none":
             chunks = args.steps_per_generation
             columns["teacher_logps"] = self.scorer.teacher(self.scorer.model, {**batch, **columns}, chunks)
@@ -157,19 +158,16 @@ class Teaching:
         return self.aggregate(term, scores.mask, inputs)
 
     def aggregate(self, term: Tensor, mask: Tensor, inputs: Batch) -> Tensor:
-        """Return the mean of a term over the tokens of a mask, as TRL takes the mean of its policy loss."""
-        trainer = self.scorer.trainer
-        items = inputs["opd_items"] if self.args.opd_norm == "own_mask" else inputs["num_items_in_batch"]
-        return aggregate_like(
-            self.args.loss_type,
-            term,
-            mask,
-            items,
-            trainer.current_gradient_accumulation_steps,
-            self.args.steps_per_generation,
-            self.accelerator.num_processes,
-            self.args.max_completion_length or 1,
-        )
+        """Return the micro-batch's contribution to the mean of a term over a mask."""
+        units = inputs["opd_units" if self.args.opd_norm == "own_mask" else "rl_units"]
+        max_length = self.args.max_completion_length or 1
+        return aggregate(self.args.loss_type, term, mask, units, self._share, max_length)
+
+    @property
+    def _share(self) -> float:
+        """What part of a round one process adds up before its optimiser step."""
+        accumulation = self.scorer.trainer.current_gradient_accumulation_steps
+        return float(accumulation / self.args.steps_per_generation / self.accelerator.num_processes)
 
     def skill_loss(self, inputs: Batch) -> Tensor:
         """Return the clipped surrogate of the analyzer's answers in this mini-batch, a token mean over the round."""
@@ -182,6 +180,4 @@ class Teaching:
         logps, _ = self.scorer.live(self.scorer.unwrapped, answer_inputs(inputs, rows))
         advantages = inputs["skill_advantages"][rows, None]
         term = losses.policy_loss_BT(logps, inputs["skill_old_logps"][rows], advantages, self.args.epsilon)
-        accumulation = self.scorer.trainer.current_gradient_accumulation_steps
-        processes, chunks = self.accelerator.num_processes, self.args.steps_per_generation
-        return aggregate_like("dapo", term, mask[rows], inputs["skill_items"], accumulation, chunks, processes)
+        return aggregate("dapo", term, mask[rows], inputs["skill_items"], self._share)

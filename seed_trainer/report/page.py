@@ -252,7 +252,7 @@ def _tokens(row: dict[str, Any]) -> str:
         if not row["mask"][index]:
             parts.append(f'<span class="env">{text}</span>')
             continue
-        tip = f"student {row['student'][index]:.3f}"
+        tip = f"student {row['student'][index]:.3f}" if "student" in row else "not scored"
         style = ""
         if "gate" in row:
             tip += f", teacher {row['teacher'][index]:.3f}, gate {row['gate'][index]:.3f}"

@@ -122,7 +122,9 @@ class SEEDOptions:
     skill_analyzer: str = option("auto", "How the policy is asked: auto, json, json_skill_only, json_steps or turn.")
     skill_library: str = option("", "JSON file of the static skill library (skill_source=library, actor_skill).")
     max_skill_length: int = option(256, "Cap of a skill; longer ones are invalid.")
-    max_analysis_length: int = option(4096, "New tokens the analyzer may write.", "released")
+    max_analysis_length: int = option(
+        4096, "New tokens the analyzer may write, up to 16 x max_skill_length.", "released"
+    )
     max_analysis_prompt_length: int = option(16384, "Context of the analyzer; middle steps are left out.", "released")
     skill_temperature: float = option(0.0, "Temperature of the analyzer (0: greedy).", "released")
     skill_reward_coef: float = option(

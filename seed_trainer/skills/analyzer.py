@@ -19,6 +19,9 @@ from seed_trainer.skills.parsing import HindsightSkill
 from seed_trainer.skills.prompts import Analyzer, Outcome, document_messages, turn_message
 from seed_trainer.skills.relevance import names_something
 
+ANSWER_PER_SKILL = 16
+"""Tokens that an answer may spend on each token the skill in it may have: JSON, a summary, step skills."""
+
 
 class SkillWriter:
     """Writes skills with a language model.
@@ -44,7 +47,9 @@ class SkillWriter:
         self.layout = layout
         self.analyzer = analyzer
         self.options = options
-        limit = options.max_skill_length + 1 if analyzer.style == "turn" else options.max_analysis_length
+        longest = ANSWER_PER_SKILL * options.max_skill_length
+        bounded = min(options.max_analysis_length, longest)
+        limit = options.max_skill_length + 1 if analyzer.style == "turn" else bounded
         self.decoding = Decoding(limit, options.skill_temperature)
 
     def write(self, trajectories: Sequence[Trajectory], outcomes: Sequence[Outcome]) -> list[HindsightSkill]:

@@ -31,6 +31,7 @@ METRICS: dict[str, dict[str, str]] = {
         "ties/groups": "Share of tasks whose scored episodes all have the same return: no policy gradient from them.",
         "ties/all_won": "Share of tasks that every scored episode solved.",
         "ties/all_lost": "Share of tasks that no scored episode solved.",
+        "ties/idle": "1 where no return differs and no skill teaches (and beta is 0): the update is 0 and left out.",
         "ties/tokens_without_advantage": "Share of sampled tokens with advantage 0; a step unit leaves fewer.",
     },
     "Skills": {

@@ -47,6 +47,10 @@ class GateWatch:
         gates = {**gate_metrics(scores, batch["success"]), **split_metrics(scores, batch, self.task_types)}
         self.sink.append({**gates, "opd/loss": opd})
 
+    def log_untaught(self, moment: Moment) -> None:
+        """Log a round in which no skill teaches, so that no teacher was asked."""
+        self.sink.append({"opd/tokens": 0.0, "opd/gate_beta": moment.gate_beta, "opd/loss": 0.0})
+
     def flush(self) -> dict[str, float]:
         """Return the alignment metrics of everything logged since the last call, on all processes."""
         return self.proxy.flush()

@@ -144,10 +144,12 @@ def token_metrics(block: Block, batch: Mapping[str, Any]) -> dict[str, float]:
         "tokens/student": float(sum(len(row.prompt_ids) + len(row.completion_ids) for row in rows)),
         "tokens/sampled": flat,
         "ties/tokens_without_advantage": zero / max(flat, 1.0),
+        "ties/idle": float("idle" in batch),
     }
     if block.skills:
+        taught = rows if "opd_mask" in batch else []
         metrics["tokens/teacher"] = float(
-            sum(len(row.teacher_prompt_ids or []) + len(row.completion_ids) for row in rows)
+            sum(len(row.teacher_prompt_ids or []) + len(row.completion_ids) for row in taught)
         )
         metrics["tokens/skill"] = float(sum(skill.tokens for skill in block.skills))
         metrics["tokens/skill_read"] = float(sum(len(skill.prompt_ids) for skill in block.skills))

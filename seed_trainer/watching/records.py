@@ -52,7 +52,8 @@ class EpisodeRecorder:
                 if row.episode == episode and not row.filler
             }
             self._lines.append(_line(block, episode, moment, list(rows.values())))
-            self._awaited |= rows
+            if "idle" not in batch:
+                self._awaited |= rows
         self._write_if_complete()
 
     def take(self, scores: Scores, batch: Batch) -> None:

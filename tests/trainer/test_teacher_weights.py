@@ -30,7 +30,9 @@ def micro_batch(trainer: SEEDTrainer) -> dict[str, Any]:
     trainer.model.train()
     trainer.current_gradient_accumulation_steps = 1
     batch = trainer._generate_and_score_completions([{"task_id": word} for word in WORDS for _ in range(4)])
-    return split_tensor_dict(batch, trainer.args.steps_per_generation)[0]
+    parts: list[dict[str, Any]] = split_tensor_dict(batch, trainer.args.steps_per_generation)
+    trainer._count(parts)
+    return parts[0]
 
 
 class Record(TrainerCallback):

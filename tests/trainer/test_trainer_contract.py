@@ -13,6 +13,7 @@ from trl import GRPOTrainer
 from trl.trainer.utils import shuffle_sequence_dict, split_tensor_dict
 from word_world import GROWING, WINDOW, WORDS
 
+from seed_trainer.learning.aggregation import SUMS, UNITS
 from seed_trainer.settings.schedules import Moment
 from seed_trainer.skills.parsing import HindsightSkill
 from seed_trainer.trainer import SEEDTrainer
@@ -62,13 +63,16 @@ def block(trainer: SEEDTrainer) -> dict[str, Any]:
     """Make one round's batch as training would."""
     trainer.model.train()
     inputs = [{"task_id": word} for word in WORDS for _ in range(4)]
-    return trainer._generate_and_score_completions(inputs)
+    batch = trainer._generate_and_score_completions(inputs)
+    trainer._count([batch])
+    return batch
 
 
 def buffered(trainer: SEEDTrainer) -> list[dict[str, Any]]:
     """Make one round and split it as training would, without the shuffle."""
-    batch = block(trainer)
-    return split_tensor_dict(batch, trainer.args.steps_per_generation)
+    parts: list[dict[str, Any]] = split_tensor_dict(block(trainer), trainer.args.steps_per_generation)
+    trainer._count(parts)
+    return parts
 
 
 @LAYOUTS
@@ -79,7 +83,7 @@ def test_batch_has_what_the_hooks_promise(make_trainer: TrainerFactory, profile:
     assert rows % trainer.args.steps_per_generation == 0 and rows % trainer.args.num_generations == 0
     for name in ("completion_ids", "tool_mask", "advantages", "teacher_prompt_ids", "opd_mask", "episode", "success"):
         assert len(batch[name]) == rows, name
-    assert batch["opd_items"].ndim == 0 and batch["num_items_in_batch"].ndim == 0
+    assert batch["opd_units"].ndim == 0 and batch["num_items_in_batch"].ndim == 0
     assert batch["num_items_in_batch"] == (batch["completion_mask"] * batch["tool_mask"]).sum()
 
 
@@ -152,7 +156,7 @@ def test_distillation_gradient_matches_plain_logits(make_trainer: TrainerFactory
     mask = micro["completion_mask"] * micro["tool_mask"] * micro["opd_mask"][:, None]
     student, teacher = logps(""), logps("teacher_").detach()
     gates = torch.sigmoid(5.0 * (teacher - student)).detach()
-    normaliser = micro["opd_items"] / trainer.args.steps_per_generation
+    normaliser = micro["opd_units"] / trainer.args.steps_per_generation
     expected = gradient(0.5 * (gates * (teacher - student) * mask).sum() / normaliser)
     assert expected.abs().max() > 1e-3
     torch.testing.assert_close(ours - plain, expected, atol=2e-6, rtol=0)
@@ -185,8 +189,9 @@ def test_teacher_prompt_minus_skill_is_student_prompt_after_shuffle_and_split(
     assert compared >= 16
 
 
-def test_fillers_change_neither_loss_nor_gradient(make_trainer: TrainerFactory) -> None:
-    trainer = make_trainer(WINDOW, **SKILL_OPTIONS)
+@pytest.mark.parametrize("loss_type", sorted(UNITS))
+def test_fillers_change_neither_loss_nor_gradient(make_trainer: TrainerFactory, loss_type: str) -> None:
+    trainer = make_trainer(WINDOW, loss_type=loss_type, **(SKILL_OPTIONS if loss_type in SUMS else {"opd_coef": 0.0}))
     trainer.current_gradient_accumulation_steps = 1
     batch = block(trainer)
     sampled = (batch["completion_mask"] * batch["tool_mask"]).sum(1) > 0
@@ -196,6 +201,7 @@ def test_fillers_change_neither_loss_nor_gradient(make_trainer: TrainerFactory) 
     extra["tool_mask"][-2:] = 0
     losses, gradients = [], []
     for rows in (real, extra):
+        trainer._count([rows])
         trainer.model.zero_grad()
         loss = trainer._compute_loss(trainer.model, rows)
         loss.backward()
@@ -232,7 +238,7 @@ def test_opd_coef_zero_equals_grpo_trainer_on_the_same_rows(make_trainer: Traine
     if profile is GROWING:  # one row is one episode, so TRL's groups are ours; only its epsilon differs
         torch.testing.assert_close(ours["advantages"], plain["advantages"], atol=5e-4, rtol=0)
     plain["advantages"] = ours["advantages"]
-    assert set(plain) <= set(ours)
+    assert set(plain) <= set(ours) and ours["filler_factor"] == 1.0
     results = []
     for kind, batch in ((SEEDTrainer, ours), (Plain, plain)):
         trainer.__class__ = kind  # type: ignore[assignment]
