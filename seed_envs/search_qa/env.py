@@ -20,8 +20,8 @@ from seed_envs.search_qa.collection import open_collection
 from seed_envs.search_qa.episode import Episode
 from seed_envs.search_qa.oracle import next_step
 from seed_envs.search_qa.prompts import SEARCH_R1_PROMPT
-from seed_envs.search_qa.protocol import CUT_MARK, MAX_QUERY_LENGTH, ParsedReply, ask, defang, find_dialect
-from seed_envs.search_qa.retrievers.base import Hit, Retriever, check_k, collection_sha256, open_now
+from seed_envs.search_qa.protocol import MAX_QUERY_LENGTH, ParsedReply, ask, find_dialect
+from seed_envs.search_qa.retrievers.base import Retriever, check_k, collection_sha256, open_now
 from seed_envs.search_qa.retrievers.deadlines import check_seconds, deadline_in
 from seed_envs.search_qa.retrievers.factory import holds_passages, shared_retriever
 from seed_envs.search_qa.scoring import (
@@ -33,6 +33,7 @@ from seed_envs.search_qa.scoring import (
     transcript,
     turns_are_good,
 )
+from seed_envs.search_qa.showing import fit, made_safe
 from seed_envs.search_qa.tasks import SPLITS, GeneratedQuestions, QuestionFiles, QuestionSource, open_questions
 
 ON_ERROR = ("truncate", "raise", "empty")
@@ -290,8 +291,8 @@ class SearchQAEnv(SeedEnv[str]):
             self._record(parsed, "")
             episode.query = query
             return Outcome("", truncated=True, stop_reason="retrieval_error")
-        shown, defanged = self._made_safe(hits)
-        observation, fitting = self._fit(shown)
+        shown, defanged = (hits, 0) if self._legacy else made_safe(hits)
+        observation, fitting = fit(shown, self.dialect.information, self.observation_budget)
         self._record(parsed, observation)
         episode.query = query
         # As the engine sent them, except a passage of which only the beginning is shown.
@@ -304,37 +305,6 @@ class SearchQAEnv(SeedEnv[str]):
         episode.defanged += defanged
         episode.show(episode.hits)
         return Outcome(observation, invalid_reason=parsed.reason)
-
-    def _made_safe(self, hits: list[Hit]) -> tuple[list[Hit], int]:
-        """Passages with protocol tags broken (corrected mode), and in how many there were any."""
-        tagged = [hit for hit in hits if "<" in hit.text or "<" in hit.title]
-        if self._legacy or not tagged:
-            return hits, 0
-        safe = [hit._replace(title=defang(hit.title), text=defang(hit.text)) for hit in hits]
-        return safe, sum(before != after for before, after in zip(hits, safe, strict=True))
-
-    def _fit(self, hits: list[Hit]) -> tuple[str, list[Hit]]:
-        """The observation within the budget: as many whole passages as fit, else the beginning of the first."""
-        kept = list(hits)
-        observation = self.dialect.information(kept)
-        if self.observation_budget is None:
-            return observation, kept
-        while len(kept) > 1 and len(observation) > self.observation_budget:
-            kept.pop()
-            observation = self.dialect.information(kept)
-        if kept and len(observation) > self.observation_budget:
-            kept = self._beginning(kept[0], self.observation_budget)
-            observation = self.dialect.information(kept)
-        return observation, kept
-
-    def _beginning(self, hit: Hit, budget: int) -> list[Hit]:
-        """The passage with as much of its text as fits; nothing if no letter does."""
-        least, most = 0, len(hit.text)
-        while least < most:
-            middle = (least + most + 1) // 2
-            fits = len(self.dialect.information([_cut(hit, middle)])) <= budget
-            least, most = (middle, most) if fits else (least, middle - 1)
-        return [_cut(hit, least)] if least else []
 
     def _answer(self, parsed: ParsedReply) -> Outcome:
         self._record(parsed, "")
@@ -459,7 +429,3 @@ class SearchQAEnv(SeedEnv[str]):
     def close(self) -> None:
         """Leaves the shared retriever open for other environments of the process."""
         self._retriever, self._opened = None, False
-
-
-def _cut(hit: Hit, length: int) -> Hit:
-    return hit._replace(text=hit.text[:length] + CUT_MARK)
