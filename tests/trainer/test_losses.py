@@ -165,6 +165,24 @@ def test_dual_clip_numbers(advantage: float, ratio: float, expected: float) -> N
     close(losses.policy_loss_BT(new, old, torch.tensor([[float(advantage)]]), dual_clip=3.0), expected)
 
 
+@pytest.mark.parametrize(
+    ("advantage", "ratio", "expected"), [(2.0, 1.5, -2.4), (2.0, 0.5, -1.0), (-3.0, 1.5, 4.5), (-3.0, 0.5, 2.4)]
+)
+def test_the_clipped_surrogate_is_proportional_to_the_advantage(
+    advantage: float, ratio: float, expected: float
+) -> None:
+    logps = torch.tensor([[ratio]]).log()
+    loss = losses.policy_loss_BT(logps, torch.zeros(1, 1), torch.tensor([[advantage]]), epsilon=0.2)
+    assert float(loss) == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_gate_of_the_gated_term_is_a_number_and_no_path_for_gradients() -> None:
+    gates = torch.tensor([[0.3]], requires_grad=True)
+    logps = torch.tensor([[-1.0]], requires_grad=True)
+    losses.gated_distillation_BT(logps, torch.tensor([[-0.5]]), gates).sum().backward()
+    assert gates.grad is None and logps.grad is not None and float(logps.grad) == pytest.approx(-0.3)
+
+
 def test_policy_loss_detaches_old_and_advantage() -> None:
     new = torch.full((1, 1), -1.0, requires_grad=True)
     old = torch.full((1, 1), -1.0, requires_grad=True)
@@ -236,6 +254,12 @@ def test_jsd_top_k_equals_full_when_k_is_vocabulary() -> None:
     teacher = propositions.tilted_policy(PI, W).log()
     close(losses.jsd_BT(PI.log(), teacher, 0.5, top_k=4), losses.jsd_BT(PI.log(), teacher, 0.5), atol=1e-12)
     assert losses.jsd_BT(PI.log(), teacher, 0.5, top_k=2) != losses.jsd_BT(PI.log(), teacher, 0.5)
+
+
+def test_jsd_is_even_unless_told_otherwise() -> None:
+    student, teacher = torch.tensor([[[0.0, 1.0]]]), torch.tensor([[[2.0, -1.0]]])
+    assert torch.equal(losses.jsd_BT(student, teacher), losses.jsd_BT(student, teacher, 0.5))
+    assert not torch.equal(losses.jsd_BT(student, teacher), losses.jsd_BT(student, teacher, 0.55))
 
 
 def test_jsd_refuses_mix_outside_unit_interval() -> None:
