@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
 import random
 import tracemalloc
@@ -16,7 +18,7 @@ from seed_envs.alfworld.engine import Engine, condition_rate
 from seed_envs.alfworld.generator import compact, rooms
 from seed_envs.alfworld.goals import Goal
 from seed_envs.alfworld.quirks import Quirks
-from seed_envs.alfworld.texts import NOTHING_HAPPENS
+from seed_envs.alfworld.texts import NOTHING_HAPPENS, object_text
 from seed_envs.errors import UnknownOption
 
 GOLDEN = Path(__file__).parent / "golden" / "alfworld_textworld.jsonl"
@@ -308,3 +310,35 @@ def test_goal_conditions_are_counted_as_in_alfred(goal: Goal, steps: tuple[tuple
         rate, flags = condition_rate(engine.game, engine.state)
         assert rate == pytest.approx(expected), command
         assert rate == sum(flags.values()) / len(flags) and engine.won == (rate == 1.0)
+
+
+#: The grammar's rules for ``examine`` in their order; the first one whose facts all hold speaks.
+EXAMINE = (
+    ("clean hot sliced", "This is a hot and clean sliced apple 1."),
+    ("clean cool sliced", "This is a cool and clean sliced apple 1."),
+    ("clean sliced", "This is a clean sliced apple 1."),
+    ("hot sliced", "This is a hot sliced apple 1."),
+    ("cool sliced", "This is a cool sliced apple 1."),
+    ("clean hot", "This is a hot and clean apple 1."),
+    ("clean cool", "This is a cool and clean apple 1."),
+    ("hot", "This is a hot apple 1."),
+    ("clean", "This is a clean apple 1."),
+    ("cool", "This is a cold apple 1."),
+    ("toggleable toggled", "This apple 1 is on."),
+    ("toggleable", "This apple 1 is off."),
+    ("sliceable sliced", "This is a sliced apple 1."),
+    ("", "There's nothing special about apple 1."),
+)
+
+
+def test_examine_follows_the_grammar_for_every_combination_of_facts() -> None:
+    game = quirk_game(Goal("cool", "apple", "cabinet"))
+    bit = 1 << game.objects.index("apple 1")
+    of_state, of_game = ("clean", "hot", "cool", "sliced", "toggled"), ("toggleable", "sliceable")
+    for chosen in itertools.product((False, True), repeat=7):
+        facts = {name for name, holds in zip((*of_state, *of_game), chosen, strict=True) if holds}
+        masks = {name: bit if name in facts else 0 for name in (*of_state, *of_game)}
+        mutated = dataclasses.replace(game, **{name: masks[name] for name in of_game})
+        state = game.start._replace(**{name: masks[name] for name in of_state})
+        expected = next(text for needed, text in EXAMINE if set(needed.split()) <= facts)
+        assert object_text(mutated, state, game.objects.index("apple 1"), Quirks()) == expected, facts
