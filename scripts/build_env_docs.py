@@ -73,7 +73,7 @@ def profile_table(profiles: dict[str, Profile]) -> str:
     for name, profile in profiles.items():
         history = "all" if profile.history is None else str(profile.history)
         lines.append(
-            f"| `{name}` | {profile.max_steps or 'registered'} | {history} | {profile.style} | "
+            f"| `{name}` | {profile.max_steps or 'the default'} | {history} | {profile.style} | "
             f"{-profile.invalid_penalty or 0:g} | x {profile.reward_scale:g} | {profile.source} |"
         )
     return "\n".join(lines)
@@ -89,7 +89,7 @@ def build_pages() -> dict[str, str]:
         env_class = load_attribute(row.entry_point)
         ids = [other for other in ENVIRONMENTS if other.entry_point == row.entry_point]
         listed = "\n".join(
-            f"| `{other.id}` | {other.max_episode_steps} | "
+            f"| `{other.id}` | {other.max_episode_steps or 'by its arguments'} | "
             f"{', '.join(f'`{key}={value!r}`' for key, value in other.kwargs.items())} |"
             for other in ids
         )

@@ -139,8 +139,12 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
     Args:
         split: The split that ``reset`` draws from unless its options name another one.
         render_mode: One of ``metadata["render_modes"]`` or None.
+
+    Attributes:
+        turn_limit: Steps an episode may take where the registration names no number: what the longest task needs.
     """
 
+    turn_limit: int | None = None
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
     name: ClassVar[str]
     splits: ClassVar[tuple[str, ...]]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
-from gymnasium.envs.registration import load_env_creator
+from gymnasium.envs.registration import WrapperSpec, load_env_creator
 
 from seed_envs.errors import DependencyMissing, UnknownEnvironment, UnknownOption, close_matches
 
@@ -21,7 +21,8 @@ class EnvRow:
     Attributes:
         id: Gymnasium id.
         entry_point: ``module:class``, imported when the environment is made.
-        max_episode_steps: Default step limit; None where the environment has a turn limit of its own.
+        max_episode_steps: Default step limit; None takes the environment's own ``turn_limit``, which may depend on its
+            arguments, or none where its protocol ends episodes.
         kwargs: Default constructor arguments.
         profiles: ``module:attribute`` of the profile table.
         annotator: ``module:attribute`` of the rule-based hindsight-skill writer.
@@ -48,7 +49,7 @@ ENVIRONMENTS: tuple[EnvRow, ...] = (
     _row("seed/WebShop-Fixed-v0", "seed_envs.webshop.env:WebShopEnv", 15, kwargs={"mode": "fixed"}),
     _row("seed/WebShopBrowser-v0", "seed_envs.webshop.browser:WebShopBrowserEnv", 15, needs_browser=True),
     _row("seed/SearchQA-v0", "seed_envs.search_qa.env:SearchQAEnv", None),
-    _row("seed/Sokoban-v0", "seed_envs.vision.sokoban.env:SokobanEnv", 15),
+    _row("seed/Sokoban-v0", "seed_envs.vision.sokoban.env:SokobanEnv", None),
     _row("seed/EZPoints-v0", "seed_envs.vision.ezpoints.env:EZPointsEnv", 8),
     _row("seed/Points24-v0", "seed_envs.vision.ezpoints.points24:Points24Env", 20, profiles="POINTS24_PROFILES"),
 )
@@ -65,8 +66,19 @@ def register_all() -> None:
                 entry_point=row.entry_point,
                 max_episode_steps=row.max_episode_steps,
                 disable_env_checker=True,
+                additional_wrappers=() if row.max_episode_steps else (_OWN_LIMIT,),
                 kwargs=dict(row.kwargs),
             )
+
+
+def limit_turns(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    """The environment under its own ``turn_limit``, unless ``gym.make`` was given ``max_episode_steps``."""
+    limit = env.get_wrapper_attr("turn_limit")
+    limited = env.spec is not None and env.spec.max_episode_steps is not None
+    return env if limited or limit is None else gym.wrappers.TimeLimit(env, limit)
+
+
+_OWN_LIMIT = WrapperSpec("TurnLimit", f"{__name__}:limit_turns", {})
 
 
 def find_row(env_id: str) -> EnvRow:

@@ -113,7 +113,9 @@ def object_text(game: Game, state: State, item: int, quirks: Quirks) -> str:
     words = condition_words(state, item)
     if words and words != "sliced":
         return f"This is a {words} {name}."
-    if game.toggleable >> item & 1:  # the grammar asks for the switch first, and for the slices of sliceable things only
+    if (
+        game.toggleable >> item & 1
+    ):  # the grammar asks for the switch first, and for the slices of sliceable things only
         return f"This {name} is {'on' if state.toggled >> item & 1 else 'off'}."
     if words and game.sliceable >> item & 1:
         return f"This is a {words} {name}."

@@ -65,7 +65,32 @@ def test_the_checker_is_silent(arguments: dict[str, Any]) -> None:
         warnings.simplefilter("error")
         check_env(env.unwrapped, skip_render_check=True)
     assert env.spec is not None
-    assert env.spec.max_episode_steps == 15
+    assert env.spec.max_episode_steps == env.unwrapped.turn_limit  # type: ignore[attr-defined]
+    assert gym.make(env.spec).spec == env.spec
+
+
+@pytest.mark.parametrize(
+    ("arguments", "limit"),
+    [
+        ({}, 20),
+        ({"min_steps": 12, "max_steps": 30}, 40),
+        ({"levels": "classic"}, 15),
+        ({"levels": "classic", "boxes": 2}, 100),
+        ({"levels": "pack-6x6-b2"}, 36),
+        ({"levels": "pack-8x8-b2", "max_episode_steps": 7}, 7),
+        ({"levels": "pack-8x8-b2", "max_episode_steps": 700}, 700),
+    ],
+)
+def test_the_limit_belongs_to_the_levels_and_a_number_of_the_users_wins(arguments: dict[str, Any], limit: int) -> None:
+    env = gym.make("seed/Sokoban-v0", obs_mode="text", **arguments)
+    assert env.spec is not None and env.spec.max_episode_steps == limit
+    _, info = env.reset(seed=0)
+    turns, ended = 0, False
+    while not ended:
+        _, _, terminated, ended, info = env.step("fly")
+        turns += 1
+    assert (turns, terminated) == (limit, False)
+    assert seed_envs.make_agent_env("seed/Sokoban-v0", "paper").spec.max_episode_steps == 15  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("levels", ["retrograde", "classic", "pack-6x6-b2"])

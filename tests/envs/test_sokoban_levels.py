@@ -18,7 +18,7 @@ from seed_envs.errors import (
     UnknownTask,
 )
 from seed_envs.vision.sokoban.classic import generate as generate_classic
-from seed_envs.vision.sokoban.files import PACKS, BoxobanSource, FileSource, pack_names, pad
+from seed_envs.vision.sokoban.files import LONGEST, PACKS, BoxobanSource, FileSource, pack_names, pad
 from seed_envs.vision.sokoban.generator import Difficulty, split_of
 from seed_envs.vision.sokoban.levels import Level, canonical_bytes, level_hash
 from seed_envs.vision.sokoban.oracle import Oracle
@@ -306,3 +306,10 @@ def test_unknown_level_sources_are_named() -> None:
         make_source("retrogade", Difficulty())
     with pytest.raises(ValueError, match="classic generator"):
         ClassicSource(3, 3, 1)
+
+
+def test_the_packs_longest_solutions_are_as_stated() -> None:
+    assert sorted(LONGEST) == pack_names()
+    for name, longest in LONGEST.items():
+        levels = [Oracle.of(level) for level in Pool.load(PACKS / f"{name}.pool")]
+        assert max(oracle.optimal_steps or 0 for oracle in levels) == longest

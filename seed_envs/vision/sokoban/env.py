@@ -103,7 +103,10 @@ class SokobanEnv(SeedEnv[Observation]):
     factor (potential-based, so optimal policies stay the same).
 
     ## Termination and truncation
-    Terminated when solved. Truncated by the registered limit of 15 turns (change it with ``max_episode_steps``).
+    Terminated when solved. Truncated by a limit that every level of the source can be solved in: a third more turns than
+    the longest of the shortest solutions (20 for the default levels; 20, 36 and 58 for the packs), 15 for the classic
+    levels of 6x6 with one box as in the papers, 100 for other classic ones, 400 for level files. ``max_episode_steps``
+    sets another; the ``paper`` profiles set 15.
 
     ## Info
     Beside the common keys, ``info["sokoban"]`` holds ``steps``, ``pushes``, ``boxes_on_target``, ``boxes``,
@@ -219,6 +222,11 @@ class SokobanEnv(SeedEnv[Observation]):
             shape = (self.source.height * tile, self.source.width * tile, 3)
             self.observation_space = spaces.Dict({"text": UnicodeText(), "image": spaces.Box(0, 255, shape, np.uint8)})
         self._start(Oracle.of(parse_levels(_BEFORE_RESET, "built-in level")[0]))
+
+    @property
+    def turn_limit(self) -> int:  # type: ignore[override]  # a constant of the environments that have one
+        """Turns that every level of the source can be solved in."""
+        return self.source.turn_limit
 
     def task_ids(self, split: str) -> Sequence[str]:
         """The tasks of a finite split in listed order."""

@@ -26,7 +26,7 @@ from seed_envs.vision.sokoban.levels import WALL, Level
 from seed_envs.vision.sokoban.oracle import Oracle
 from seed_envs.vision.sokoban.pools import Pool
 from seed_envs.vision.sokoban.solver import box_bits
-from seed_envs.vision.sokoban.sources import SPLITS, check_split
+from seed_envs.vision.sokoban.sources import SPLITS, check_split, turns_for
 from seed_envs.vision.sokoban.xsb import (
     BOXOBAN_VARIABLE,
     MAX_FILE_BYTES,
@@ -36,6 +36,10 @@ from seed_envs.vision.sokoban.xsb import (
 )
 
 PACKS = Path(__file__).parent / "packs"
+FILE_TURNS = 400
+"""Turns for level files, whose shortest solutions are not known: the longest of 300 Boxoban solutions by A* has 230."""
+LONGEST = {"pack-6x6-b1": 15, "pack-6x6-b2": 27, "pack-8x8-b2": 43}
+"""Longest of the shortest solutions in each pack shipped with the package."""
 BOXOBAN_SIDE = 10
 _INDEX = re.compile(r"0|[1-9]\d{0,6}")
 SEARCHED_POSITIONS = 50_000
@@ -126,6 +130,7 @@ class BoxobanSource:
 
     splits: tuple[str, ...] = (*SPLITS, "all")
     height = width = BOXOBAN_SIDE
+    turn_limit = FILE_TURNS
 
     def __init__(self, folder: str | Path | None = None) -> None:
         """Takes a folder; None looks at ``$SEED_BOXOBAN_DIR`` and the other places data may be.
@@ -215,6 +220,7 @@ class FileSource:
         reader: Callable[[Path], Sequence[Level]] = Pool.load if file.suffix == ".pool" else load_checked
         self._levels = reader(file)
         shipped = file.parent == PACKS
+        self.turn_limit = turns_for(LONGEST[file.stem]) if shipped else FILE_TURNS
         self.data = GENERATED if shipped else DataSource("own", ((file.name, file_hash(file)),))
         self.name, self.default_split = file.stem, default_split
         self.height = max(level.height for level in self._levels)

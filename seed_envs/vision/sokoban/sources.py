@@ -30,6 +30,8 @@ PANEL_TRIES = 16 * PANEL_SIZE
 """Numbers looked at for a retrograde panel; kinds with few distinct levels have smaller panels."""
 MANIFESTS = Path(__file__).parent / "manifests"
 _RETRO_DOMAIN = 0x50_4B
+_PAPER_TURNS, _FRAMEWORK_TURNS = 15, 100
+"""The papers' limit for rooms of 6x6 with one box, and the frameworks' for others, whose levels may need more."""
 _MAX_NUMBER = 2**31
 _CLASSIC_RANGES = {"train": (0, 2**16 - 1), "validation": (2**16, 2**31), "test": (2**31, 2**32 - 1)}
 """Seeds by split, upper end excluded: those the frameworks train on, and two halves of those they validate on."""
@@ -44,8 +46,10 @@ class LevelSource(Protocol):
         height: Rows of every level it loads.
         width: Columns of every level it loads.
         data: What the levels are made of.
+        turn_limit: Turns that every level of the source can be solved in.
     """
 
+    turn_limit: int
     splits: tuple[str, ...]
     default_split: str
     height: int
@@ -66,6 +70,11 @@ class LevelSource(Protocol):
 
     def load(self, task_id: str) -> Oracle:
         """The level of an id, with what is known about it; raises UnknownTask."""
+
+
+def turns_for(longest: int) -> int:
+    """Turns for levels whose shortest solutions take up to ``longest`` steps: a third more."""
+    return -(-4 * longest // 3)
 
 
 def check_split(split: str, splits: Sequence[str]) -> None:
@@ -108,6 +117,7 @@ class RetrogradeSource:
     def __init__(self, kind: Difficulty) -> None:
         """Takes the kind of levels to make."""
         self.kind, self.height, self.width = kind, kind.height, kind.width
+        self.turn_limit = turns_for(kind.max_steps)
         self.name = f"retro-{kind.height}x{kind.width}-b{kind.boxes}-s{kind.min_steps}-{kind.max_steps}"
 
     def task_ids(self, split: str) -> Sequence[str]:
@@ -191,6 +201,7 @@ class ClassicSource:
                 "1 to 5 boxes and a depth of 1 to 300"
             )
         self.height, self.width = height, width
+        self.turn_limit = _PAPER_TURNS if (height, width, boxes) == (6, 6, 1) else _FRAMEWORK_TURNS
         self.name = f"classic-{height}x{width}-b{boxes}-d{depth}"
 
     def task_ids(self, split: str) -> Sequence[str]:
