@@ -110,6 +110,7 @@ _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "invalid_actions": _count(0),
     "cut_replies": _count(0),
     "filtered_replies": _count(0),
+    "optimal_steps": (lambda value: value is None or (type(value) is int and value >= 0), "null or a whole number"),
     "prompt_tokens": _count(0),
     "completion_tokens": _count(0),
     "cost": _number(0),

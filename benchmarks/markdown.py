@@ -42,20 +42,25 @@ def summary_markdown(summary: dict[str, Any]) -> str:
             ],
         ),
     ]
-    if len(summary["families"]) > 1:
-        rows = [
-            [
-                family["name"],
-                str(family["tasks"]),
-                str(family["n"]),
-                with_interval(family["rate"], family["interval"]),
-                percent(family["score"]),
-                f"{family['steps']:.1f}",
-            ]
-            for family in summary["families"]
-        ]
-        lines += ["", table(["family", "tasks", "episodes", "success", "score", "steps"], rows)]
+    for label, groups in (("family", summary["families"]), ("optimal length", summary["lengths"])):
+        if len(groups) > 1:
+            lines += ["", _group_table(label, groups)]
     return "\n".join([*lines, "", *_notes(summary)])
+
+
+def _group_table(label: str, groups: Sequence[dict[str, Any]]) -> str:
+    rows = [
+        [
+            group["name"],
+            str(group["tasks"]),
+            str(group["n"]),
+            with_interval(group["rate"], group["interval"]),
+            percent(group["score"]),
+            f"{group['steps']:.1f}",
+        ]
+        for group in groups
+    ]
+    return table([label, "tasks", "episodes", "success", "score", "steps"], rows)
 
 
 def _notes(summary: dict[str, Any]) -> list[str]:

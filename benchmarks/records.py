@@ -54,6 +54,7 @@ class EpisodeRecord:
         invalid_actions: Turns whose action the environment refused.
         cut_replies: Replies that ended at the length limit.
         filtered_replies: Replies that a content filter withheld or cut.
+        optimal_steps: Fewest steps that solve the task, where the environment knows it.
         prompt_tokens: Tokens read, where the agent counts them.
         completion_tokens: Tokens written, where the agent counts them.
         cost: Price of the tokens.
@@ -83,6 +84,7 @@ class EpisodeRecord:
     invalid_actions: int = 0
     cut_replies: int = 0
     filtered_replies: int = 0
+    optimal_steps: int | None = None
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
@@ -175,6 +177,7 @@ def finish_episode(
         invalid_actions=sum(not step.action_valid for step in trajectory.steps),
         cut_replies=sum(step.meta.get("finish_reason") == "length" for step in trajectory.steps),
         filtered_replies=sum(step.meta.get("finish_reason") == "content_filter" for step in trajectory.steps),
+        optimal_steps=_optimal_steps(trajectory.extras),
         prompt_tokens=sum(int(part.get("prompt_tokens", 0)) for part in usage),
         completion_tokens=sum(int(part.get("completion_tokens", 0)) for part in usage),
         cost=math.fsum(float(part.get("cost", 0.0)) for part in usage),
@@ -187,6 +190,13 @@ def finish_episode(
     )
     transcript = {"steps": steps, "final_observation": trajectory.final_observation, "extras": trajectory.extras}
     return FinishedEpisode(record, encode_line(record, transcript), images.files)
+
+
+def _optimal_steps(extras: dict[str, Any]) -> int | None:
+    """Of the environments' privileged extras; each keeps its own under ``oracle``."""
+    oracles = (part.get("oracle") for part in extras.values() if isinstance(part, dict))
+    found = (oracle.get("optimal_steps") for oracle in oracles if isinstance(oracle, dict))
+    return next((steps for steps in found if type(steps) is int), None)
 
 
 def faulty_episode(

@@ -13,11 +13,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from seed_envs.statistics.intervals import CONFIDENCE
-from seed_envs.statistics.summary import mean_with_interval, summarise_outcomes
+from seed_envs.statistics.summary import by_group, mean_with_interval, summarise_outcomes
 
 from .paired import tasks_needed_unpaired
 from .records import EpisodeRecord
 
+#: Steps in a group of optimal lengths.
+_BIN = 5
 #: Differences of success rates for which the power hint is given.
 _HINT_DIFFERENCES = (0.02, 0.05, 0.1)
 #: With fewer tasks the interval of a success rate spans more than 40 points around one half.
@@ -36,7 +38,8 @@ def summarise(
 
     Returns:
         ``counts``, ``success`` (micro), ``macro``, ``score``, ``families``, ``stop_reasons``, ``errors``, ``steps``,
-        ``tokens``, ``replies``, ``data``, ``repeats`` and ``power``.
+        ``tokens``, ``replies``, ``data``, ``repeats``, ``lengths`` (groups by optimal length, empty where it is not
+        known) and ``power``.
     """
     played = sorted(records, key=lambda record: record.index)
     scored = [record for record in played if record.scored]
@@ -55,6 +58,7 @@ def summarise(
         "tokens": count_tokens(played),
         "replies": _replies(scored),
         "data": describe_data(played),
+        "lengths": _lengths(scored, confidence),
         "power": _power(scored, confidence),
     }
 
@@ -95,6 +99,18 @@ def _replies(scored: Sequence[EpisodeRecord]) -> dict[str, Any]:
         "filtered": sum(record.filtered_replies for record in scored),
         "cut_share": cut / total if total else None,
     }
+
+
+def _lengths(scored: Sequence[EpisodeRecord], confidence: float) -> list[dict[str, Any]]:
+    """Success by the length of the shortest solution, in groups of five steps."""
+    known = [record for record in scored if record.optimal_steps is not None]
+    rows = by_group(known, lambda record: f"{_bin(record.optimal_steps):04}", confidence)
+    return [{**row, "name": f"{int(row['name'])}-{int(row['name']) + _BIN - 1}"} for row in rows]
+
+
+def _bin(optimal_steps: int | None) -> int:
+    """Smallest length of the group."""
+    return max((optimal_steps or 0) - 1, 0) // _BIN * _BIN + 1
 
 
 def _power(scored: Sequence[EpisodeRecord], confidence: float) -> dict[str, Any]:

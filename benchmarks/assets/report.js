@@ -56,14 +56,9 @@ function numbers() {
   if (data.left_out) notes.push(`${whole(data.left_out)} transcripts are not in this file to keep it small; all are in ${data.journal}.`);
   $("notes").textContent = notes.join(" ");
 
-  $("families").append(make("thead", {}, make("tr", {}, ...["family", "tasks", "episodes", "success", "", "interval", "score", "steps"].map(
-    (name, i) => make("th", { class: i === 0 || i === 4 ? "" : "num" }, name)))));
-  $("families").append(make("tbody", {}, ...summary.families.map((family) => make("tr", {},
-    make("td", {}, make("button", { class: "link", type: "button", onclick: () => show({ type: family.name }) }, family.name || "(none)")),
-    make("td", { class: "num" }, whole(family.tasks)), make("td", { class: "num" }, whole(family.n)),
-    make("td", { class: "num" }, percent(family.rate)), make("td", {}, bar(family.rate, family.interval)),
-    make("td", { class: "num" }, limits(family.interval)), make("td", { class: "num" }, percent(family.score)),
-    make("td", { class: "num" }, family.steps.toFixed(1))))));
+  groups("families", "family", summary.families, (family) =>
+    make("button", { class: "link", type: "button", onclick: () => show({ type: family.name }) }, family.name || "(none)"));
+  if (summary.lengths.length) groups("lengths", "optimal length", summary.lengths, (group) => group.name);
   $("stops").append(make("tbody", {}, ...Object.entries(summary.stop_reasons).map(([name, count]) => make("tr", {},
     make("td", {}, make("button", { class: "link", type: "button", onclick: () => show({ stop: name }) }, name)),
     make("td", { class: "num" }, whole(count))))));
@@ -89,6 +84,16 @@ function software() {
     groups.set(text, [...(groups.get(text) || []), attempt.attempt]);
   }
   return [...groups].map(([text, numbers]) => [groups.size > 1 ? `software, attempt ${numbers.join(", ")}` : "software", text]);
+}
+
+function groups(target, label, rows, title) {
+  $(target).append(make("thead", {}, make("tr", {}, ...[label, "tasks", "episodes", "success", "", "interval", "score", "steps"].map(
+    (name, i) => make("th", { class: i === 0 || i === 4 ? "" : "num" }, name)))));
+  $(target).append(make("tbody", {}, ...rows.map((row) => make("tr", {},
+    make("td", {}, title(row)), make("td", { class: "num" }, whole(row.tasks)), make("td", { class: "num" }, whole(row.n)),
+    make("td", { class: "num" }, percent(row.rate)), make("td", {}, bar(row.rate, row.interval)),
+    make("td", { class: "num" }, limits(row.interval)), make("td", { class: "num" }, percent(row.score)),
+    make("td", { class: "num" }, row.steps.toFixed(1))))));
 }
 
 function facts() {

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from seed_envs.statistics.intervals import (
     CONFIDENCE,
@@ -57,6 +57,9 @@ class Outcome(Protocol):
         """Turns whose reply could not be read in the profile's format."""
 
 
+AnyOutcome = TypeVar("AnyOutcome", bound=Outcome)
+
+
 class Played(NamedTuple):
     """A plain :class:`Outcome`."""
 
@@ -96,7 +99,7 @@ def summarise_outcomes(played: Sequence[Outcome], confidence: float = CONFIDENCE
         ``steps`` and ``repeats``, JSON-ready.
     """
     scored = [episode for episode in played if episode.scored]
-    families = _families(scored, confidence)
+    families = by_group(scored, lambda episode: episode.task_type, confidence)
     return {
         "counts": {
             "scored": len(scored),
@@ -151,10 +154,19 @@ def _success(scored: Sequence[Outcome], played: int, confidence: float) -> dict[
     }
 
 
-def _families(scored: Sequence[Outcome], confidence: float) -> list[dict[str, Any]]:
-    groups: dict[str, list[Outcome]] = defaultdict(list)
+def by_group(
+    scored: Sequence[AnyOutcome], name_of: Callable[[AnyOutcome], str], confidence: float
+) -> list[dict[str, Any]]:
+    """Success, score and steps of groups of episodes, by name.
+
+    Args:
+        scored: The episodes.
+        name_of: Names the group of an episode.
+        confidence: Coverage of every interval.
+    """
+    groups: dict[str, list[AnyOutcome]] = defaultdict(list)
     for episode in scored:
-        groups[episode.task_type].append(episode)
+        groups[name_of(episode)].append(episode)
     rows = []
     for name in sorted(groups):
         group = groups[name]

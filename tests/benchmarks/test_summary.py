@@ -128,3 +128,13 @@ def test_the_summary_says_what_tasks_are_made_of_and_warns_of_a_small_split():
     assert "- warning: split 'test' has 1 task(s) in all" in text
     many = summarise([record(i, data={**card, "split_size": 500}) for i in range(3)])
     assert many["data"]["warning"] == "" and summarise([record(0)])["data"] == {"cards": [], "warning": ""}
+
+
+def test_success_is_given_by_optimal_length_where_it_is_known():
+    lengths = {1: True, 5: True, 6: False, 10: True, 11: False, 23: False}
+    records = [record(n, success=won, optimal_steps=steps) for n, (steps, won) in enumerate(lengths.items())]
+    numbers = summarise([*records, record(9), record(10, success=False, stop="env_error", optimal_steps=2)])
+    rows = [(row["name"], row["n"], row["solved"]) for row in numbers["lengths"]]
+    assert rows == [("1-5", 2, 2), ("6-10", 2, 1), ("11-15", 1, 0), ("21-25", 1, 0)]
+    assert "optimal length" in summary_markdown({**numbers, "suite": "s", "agent": "a", "attempts": []})
+    assert summarise([record(0)])["lengths"] == []

@@ -84,10 +84,10 @@ def test_the_checker_is_silent(arguments: dict[str, Any]) -> None:
 def test_the_limit_belongs_to_the_levels_and_a_number_of_the_users_wins(arguments: dict[str, Any], limit: int) -> None:
     env = gym.make("seed/Sokoban-v0", obs_mode="text", **arguments)
     assert env.spec is not None and env.spec.max_episode_steps == limit
-    _, info = env.reset(seed=0)
+    env.reset(seed=0)
     turns, ended = 0, False
     while not ended:
-        _, _, terminated, ended, info = env.step("fly")
+        _, _, terminated, ended, _ = env.step("fly")
         turns += 1
     assert (turns, terminated) == (limit, False)
     assert seed_envs.make_agent_env("seed/Sokoban-v0", "paper").spec.max_episode_steps == 15  # type: ignore[union-attr]

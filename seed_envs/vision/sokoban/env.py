@@ -103,9 +103,9 @@ class SokobanEnv(SeedEnv[Observation]):
     factor (potential-based, so optimal policies stay the same).
 
     ## Termination and truncation
-    Terminated when solved. Truncated by a limit that every level of the source can be solved in: a third more turns than
-    the longest of the shortest solutions (20 for the default levels; 20, 36 and 58 for the packs), 15 for the classic
-    levels of 6x6 with one box as in the papers, 100 for other classic ones, 400 for level files. ``max_episode_steps``
+    Terminated when solved. Truncated by a limit that every level of the source can be solved in: a third more turns
+    than the longest of the shortest solutions (20 for the default levels; 20, 36 and 58 for the packs), 15 for the
+    classic levels of 6x6 with one box as in the papers, 100 for other classic ones, 400 for level files. ``max_episode_steps``
     sets another; the ``paper`` profiles set 15.
 
     ## Info
