@@ -62,10 +62,11 @@ def _play_all(options: argparse.Namespace) -> int:
     return INCOMPLETE if missing else COMPLETE
 
 
-def play(suite: Suite, agent: str, repeats: int) -> dict[str, Any]:
+def play(suite: Suite, agent: str, repeats: int, blind: str = "") -> dict[str, Any]:
     """One baseline's summary, with the command that makes it and the software it was made with."""
-    config = RunConfig(suite, AgentSettings(agent), repeats=repeats, profile=suite.profile)
+    config = RunConfig(suite, AgentSettings(agent), repeats=repeats, profile=suite.profile, blind=blind)
     command = f"seed-bench run --suite {suite.name} --agent {agent}" + (f" --repeats {repeats}" if repeats > 1 else "")
+    command += f" --blind {blind}" if blind else ""
     with tempfile.TemporaryDirectory() as scratch:
         result = start_run(config, Path(scratch) / "run", command.split())
         saved = result.folder.read_config()

@@ -60,6 +60,7 @@ def build_parser() -> Parser:
     view.add_argument("--out", type=Path, metavar="FILE", help="where to write (default: report.html in the folder)")
     size_help = "transcripts beyond this size are left out, failures first in (default 80)"
     view.add_argument("--max-mb", type=megabytes, default=80.0, help=size_help)
+    view.add_argument("--blind", type=Path, metavar="DIR", help="the agent's run with --blind: what it wins by looking")
     view.add_argument("--no-html", action="store_true", help="print only")
 
     compare = _add(commands, "compare", _compare, "compare runs on the same tasks", _COMPARE_EXAMPLES)
@@ -188,6 +189,7 @@ def _ls(options: argparse.Namespace) -> int:
 
 
 def _view(options: argparse.Namespace) -> int:
+    from .compare import perception
     from .folder import RunFolder
     from .markdown import summary_markdown
     from .report import write_report
@@ -195,6 +197,8 @@ def _view(options: argparse.Namespace) -> int:
 
     folder = RunFolder(options.folder)
     summary = summarise_folder(folder)
+    if options.blind:
+        summary["perception"] = perception(options.folder, options.blind)
     print(summary_markdown(summary))
     if not options.no_html:
         path = write_report(folder, summary, options.out or folder.report, max_bytes=int(options.max_mb * 1e6))

@@ -114,6 +114,34 @@ def compare_pair(one: Run, other: Run, confidence: float, only: Collection[str] 
     }
 
 
+def perception(seen: Path, blind: Path, confidence: float = CONFIDENCE) -> dict[str, Any]:
+    """What an agent wins by looking: its success with pictures less its success without, task by task.
+
+    Args:
+        seen: Folder of the run with pictures.
+        blind: Folder of the same agent's run with ``--blind``.
+        confidence: Coverage of the interval.
+
+    Raises:
+        RunsDiffer: When the runs are not on the same tasks, or not one with and one without pictures.
+        RunFolderInvalid: When a folder holds no run.
+    """
+    modes = [RunFolder(folder).read_config()["run"].get("blind", "") for folder in (seen, blind)]
+    if modes[0] or not modes[1]:
+        raise RunsDiffer(
+            f"{seen} and {blind}: expected a run with pictures and one with --blind, got blind={modes[0]!r} and "
+            f"blind={modes[1]!r}"
+        )
+    success = compare_runs(blind, seen, confidence)["measures"]["success"]
+    kept = ("tasks", "difference", "interval", "p_value", "interval_method", "test")
+    return {
+        "mode": modes[1],
+        "seen": success["second"],
+        "blind": success["first"],
+        **{key: success[key] for key in kept},
+    }
+
+
 def _by_task(folder: RunFolder) -> dict[str, list[EpisodeRecord]]:
     groups: dict[str, list[EpisodeRecord]] = defaultdict(list)
     for record in sorted(latest(read_run(folder)).values(), key=lambda record: record.index):
@@ -140,6 +168,7 @@ def _notes(configs: list[dict[str, Any]]) -> list[str]:
     """What else differs between the runs, apart from the agent."""
     first, second = (config["run"] for config in configs)
     pairs = {key: (first[key], second[key]) for key in ("repeats", "seed", "max_steps", "env_kwargs")}
+    pairs["blind"] = (first.get("blind", ""), second.get("blind", ""))
     for key in ("temperature", "top_p", "max_new_tokens", "thinking", "skill_prompt"):
         pairs[key] = (first["agent"][key], second["agent"][key])
     notes = [f"{key} differs ({one} against {other})" for key, (one, other) in pairs.items() if one != other]

@@ -101,6 +101,7 @@ class RunConfig:
         ray_address: Cluster to join; None starts a local one.
         ray_gpus: GPUs per Ray worker.
         shard: ``(i, n)``: the i-th of n parts, counted from 1.
+        blind: ``"blank"`` or ``"shuffle"`` takes the pictures away (see ``blind``); ``""`` shows them.
         fail_on_error: Stop at this number (int) or share (float below 1) of failed episodes; None never stops.
         max_equal_failures: Stop when so many episodes in a row fail for the same reason; 0 never stops.
     """
@@ -120,6 +121,7 @@ class RunConfig:
     ray_address: str | None = None
     ray_gpus: float = 0.0
     shard: tuple[int, int] = (1, 1)
+    blind: str = ""
     fail_on_error: int | float | None = None
     max_equal_failures: int = 20
 
@@ -127,6 +129,7 @@ class RunConfig:
         _check(self.repeats >= 1, f"repeats={self.repeats}; expected at least 1")
         _check(self.num_workers >= 0, f"num_workers={self.num_workers}; expected 0 or more")
         _check(self.limit is None or self.limit > 0, f"limit={self.limit}; expected a count or a share above 0")
+        _check(self.blind in ("", "blank", "shuffle"), f"blind={self.blind!r}; expected 'blank' or 'shuffle'")
         _check(self.executor in ("local", "ray"), f"executor={self.executor!r}; expected 'local' or 'ray'")
         _check(self.batch_size is None or self.batch_size >= 1, f"batch_size={self.batch_size}; expected at least 1")
         _check(self.max_steps is None or self.max_steps >= 1, f"max_steps={self.max_steps}; expected at least 1")

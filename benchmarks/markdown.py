@@ -45,6 +45,8 @@ def summary_markdown(summary: dict[str, Any]) -> str:
     for label, groups in (("family", summary["families"]), ("optimal length", summary["lengths"])):
         if len(groups) > 1:
             lines += ["", _group_table(label, groups)]
+    if "perception" in summary:
+        lines += ["", _perception_table(summary["perception"])]
     return "\n".join([*lines, "", *_notes(summary)])
 
 
@@ -61,6 +63,12 @@ def _group_table(label: str, groups: Sequence[dict[str, Any]]) -> str:
         for group in groups
     ]
     return table([label, "tasks", "episodes", "success", "score", "steps"], rows)
+
+
+def _perception_table(part: dict[str, Any]) -> str:
+    p_value = "-" if part["p_value"] is None else f"{part['p_value']:.4f}"
+    row = [percent(part["seen"]), percent(part["blind"]), with_interval(part["difference"], part["interval"]), p_value]
+    return table(["with pictures", f"blind ({part['mode']})", "won by looking", "p"], [row])
 
 
 def _notes(summary: dict[str, Any]) -> list[str]:

@@ -79,6 +79,9 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
                      "episodes, or at a share below 1 (alone: at the first)")  # fmt: skip
     how.add_argument("--max-equal-failures", type=int, metavar="K", help="stop when K episodes in a row fail for the "
                      "same reason; 0 never (default 20)")  # fmt: skip
+    how.add_argument(
+        "--blind", choices=["blank", "shuffle"], help="take the pictures away, or show those of another task"
+    )
     how.add_argument("--shard", type=shard, metavar="I/N", help="play the I-th of N parts; join them with `merge`")
     how.add_argument("--executor", choices=["local", "ray"], help="where workers live (default local)")
     how.add_argument("--ray-address", help="cluster to join, e.g. auto (default: a local one)")

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Literal
+from typing import Any, Literal
+
+import gymnasium as gym
 
 from seed_envs.profiles import Profile
 from seed_envs.rollout import Reply, Request, failed_reply, rollout
@@ -23,6 +25,7 @@ from seed_envs.vector import EnvPool
 from seed_envs.wrappers import make_agent_env
 
 from .agents.base import Agent, Placement, vet_replies
+from .blind import donors_of, make_blind_env
 from .config import RunConfig
 from .plan import Planned
 from .records import FinishedEpisode, finish_episode
@@ -78,7 +81,7 @@ class Player:
         self._abandoned = threading.Event()
         self._profile: Profile = config.suite.find_profile(config.profile)
         make_env = functools.partial(
-            make_agent_env,
+            _env_maker(config),
             config.suite.env_id,
             self._profile,
             config.max_steps,
@@ -157,6 +160,14 @@ class Player:
         if self._on_turn is not None:
             self._on_turn(requests, replies)
         return replies
+
+
+def _env_maker(config: RunConfig) -> Callable[..., gym.Env[Any, str]]:
+    """Makes the agent's environments, with their pictures or without."""
+    if not config.blind:
+        return make_agent_env
+    ids = config.suite.load_tasks(config.profile, config.env_kwargs).ids if config.blind == "shuffle" else None
+    return functools.partial(make_blind_env, None if ids is None else donors_of(ids, config.seed))
 
 
 class _Abandoned(BaseException):

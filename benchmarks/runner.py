@@ -162,10 +162,11 @@ def summarise_folder(folder: RunFolder) -> dict[str, Any]:
     seconds = sum(attempt["seconds"] or _seconds_seen(attempt, heads) for attempt in attempts)
     numbers = summarise(kept.values(), config["planned"])
     numbers["tokens"] = count_tokens(heads)  # what was paid for, replaced episodes included
+    blind = config["run"].get("blind", "")  # runs of earlier versions are not blind
     return {
         "schema_version": 1,
         "suite": config["run"]["suite"]["name"],
-        "agent": config["run"]["agent"]["spec"],
+        "agent": config["run"]["agent"]["spec"] + (f" (blind: {blind})" if blind else ""),
         **numbers,
         "superseded_records": len(heads) - len(kept),
         "wall_seconds": round(seconds, 3),

@@ -15,7 +15,8 @@ from seed_envs.profiles import Profile
 from seed_envs.statistics.panels import choose_tasks
 from seed_envs.tasks import Manifest
 
-from .agents.base import Agent, make_agent
+from .agents.base import AGENTS, Agent, make_agent, split_spec
+from .blind import check_pictures, donors_of
 from .config import RunConfig
 from .errors import ConfigInvalid
 from .plan import Planned, build_plan
@@ -85,7 +86,22 @@ def prepare(config: RunConfig) -> Prepared:
     plan = build_plan(manifest.ids, repeats=config.repeats, seed=config.seed, limit=config.limit, shard=config.shard)
     if not plan:
         raise ConfigInvalid(f"nothing to play: {len(manifest)} tasks, limit {config.limit}, shard {config.shard}")
+    if config.blind:
+        _check_blind(config, manifest)
     return Prepared(config, manifest, plan)
+
+
+def _check_blind(config: RunConfig, manifest: Manifest) -> None:
+    """Refuse to blind an agent without eyes, and a suite without pictures."""
+    if AGENTS[split_spec(config.agent.spec)[0]][0] == "scripted":
+        raise ConfigInvalid(
+            f"--blind {config.blind}: agent {config.agent.spec!r} asks the environment and looks at no picture; "
+            "blind a model, or a player of seed_benchmarks.text_only"
+        )
+    suite, profile = config.suite, config.suite.find_profile(config.profile)
+    check_pictures(suite.env_id, profile, manifest.ids[0], **suite.arguments(config.env_kwargs))
+    if config.blind == "shuffle":
+        donors_of(manifest.ids, config.seed)
 
 
 def build_agent(config: RunConfig) -> Agent:

@@ -46,6 +46,9 @@ function numbers() {
     card("Score, micro", percent(score.mean), `${limits(score.interval)} ${score.method}`),
     card("Steps", steps.mean === null ? "–" : steps.mean.toFixed(1), `on average; ${percent(steps.invalid_format_share)} unreadable, ${percent(steps.invalid_share)} refused`),
   );
+  const looking = summary.perception;
+  if (looking) $("cards").append(card("Won by looking", percent(looking.difference),
+    `${limits(looking.interval)} ${percent(looking.seen)} with pictures, ${percent(looking.blind)} blind (${looking.mode}); ${looking.interval_method}`));
   if (tokens.completion) $("cards").append(card("Tokens written", whole(tokens.completion), `${whole(tokens.prompt)} read, cost ${tokens.cost.toFixed(4)}`));
   const notes = [];
   if (counts.failed) notes.push(`Episodes ended by a fault enter no average; counted as failures, success would be ${percent(success.rate_if_errors_fail)}.`);

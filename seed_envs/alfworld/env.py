@@ -182,6 +182,11 @@ class ALFWorldEnv(SeedEnv[str]):
     * The explorer's record of its inventory follows `move`; the original's hand-coded expert looks for `put`.
     * Generated games put every object in one receptacle at the start, and nothing starts cool; official games do both.
     * The vision variant (THOR) is not included.
+    * Profile `paper`: replies are read to the letter as verl-agent reads them (`python -m benchmarks.parity projections`)
+      and only the format counts as invalid there. The prompts say the same in this package's own words, chat-template
+      markers inside game text are broken, and replies of more than a million characters are not read. Profile
+      `tolerant`, the default of `seed-bench`, differs in reading alone: tags in lower case, thinking closed after it
+      was opened, the first complete block, a trimmed tail.
 
     ## References and asset credits
 

@@ -94,7 +94,10 @@ class WebShopEnv(SeedEnv[str]):
     In both modes: hidden prices and caps are seeded, tasks are drawn uniformly over a split, a step after the purchase
     raises, no action can crash the shop, every refused action has a reason in info, nothing needs Java, torch or spaCy.
     The observation form ``html`` is not offered: pages are HTML on the site (``python -m seed_envs.webshop serve``),
-    where visitors see a plain page of thanks unless it is started with ``--parity``.
+    where visitors see a plain page of thanks unless it is started with ``--parity``. Profile ``paper`` reads replies to
+    the letter as verl-agent does and counts only the format as invalid; a button that is not there costs nothing. Its
+    prompts are in this package's own words, with chat-template markers in shop text broken; replies of more than a
+    million characters are not read. Profile ``tolerant``, the default of ``seed-bench``, differs in reading alone.
 
     ## References and asset credits
     Yao et al., WebShop: Towards Scalable Real-World Web Interaction with Grounded Language Agents, NeurIPS 2022;

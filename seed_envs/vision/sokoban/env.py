@@ -105,8 +105,8 @@ class SokobanEnv(SeedEnv[Observation]):
     ## Termination and truncation
     Terminated when solved. Truncated by a limit that every level of the source can be solved in: a third more turns
     than the longest of the shortest solutions (20 for the default levels; 20, 36 and 58 for the packs), 15 for the
-    classic levels of 6x6 with one box as in the papers, 100 for other classic ones, 400 for level files. ``max_episode_steps``
-    sets another; the ``paper`` profiles set 15.
+    classic levels of 6x6 with one box as in the papers, 100 for other classic ones, 400 for level files.
+    ``max_episode_steps`` sets another; the ``paper`` profiles set 15.
 
     ## Info
     Beside the common keys, ``info["sokoban"]`` holds ``steps``, ``pushes``, ``boxes_on_target``, ``boxes``,
@@ -128,7 +128,9 @@ class SokobanEnv(SeedEnv[Observation]):
     truncates instead of ending the episode as if it were done. ``rules="classic"`` keeps the framework layer: an
     unreadable action and ``still`` cost -0.1 and do not count in ``steps``; the turn limit counts every turn, as the
     frameworks' rollout loops do. A level that begins with a box on a target pays +1 on the first step under
-    ``classic`` and not under ``strict``. The art and the prompts are this package's own.
+    ``classic`` and not under ``strict``. The art and the prompts are this package's own. The ``paper`` profiles read
+    replies to the letter as verl-agent does, penalise the format alone (a push against a wall costs no more than any
+    step) and say nothing about unreadable replies (``feedback="plain"``).
 
     ## References and asset credits
     Rules: mpSchrader/gym-sokoban (MIT). Framework layer: RAGEN, VAGEN, verl-agent. Boxoban levels: Guez et al., "An
