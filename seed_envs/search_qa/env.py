@@ -117,8 +117,8 @@ class SearchQAEnv(SeedEnv[str]):
     compared with their articles; whole passages are dropped instead of cutting text; failed retrievals are typed
     failures. Legacy mode keeps the original's scoring of prompt and passages (an unanswered episode is scored as
     "Beijing"), empty queries, searches in the last turn, empty golds and the text-based format check. Profile ``paper``
-    sends what verl-agent's projection sends, the block alone, and shows it in the next prompt; a reply with tags of both
-    kinds or two of one is carried out but is not ``format_valid``. Its prompt is in this package's own words.
+    sends what verl-agent's projection sends, the block alone, and shows it in the next prompt; a reply with tags of
+    both kinds or two of one is carried out but is not ``format_valid``. Its prompt is in this package's own words.
 
     ## References and asset credits
     Jin et al., Search-R1, arXiv 2503.09516 and 2505.15117 (PeterGriffinJin/Search-R1, Apache-2.0: prompt, tags, invalid
