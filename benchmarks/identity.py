@@ -56,8 +56,9 @@ def identity(config: RunConfig, agent: Mapping[str, Any], software: Mapping[str,
     """
     kept = {key: software[key] for key in ("seed_envs", "python", "packages")}
     commit = (software.get("git") or {}).get("commit")
+    played = what_is_played(json.loads(json.dumps(config.to_json())))
     return {
-        **what_is_played(json.loads(json.dumps(config.to_json()))),
+        **{key: value for key, value in played.items() if key != "shard"},  # parts are joined; records know their place
         "model": dict(agent.get("identity", {})),
         "software": {**kept, **({"commit": commit} if commit else {})},
     }

@@ -15,6 +15,7 @@ from seed_benchmarks.breaker import Breaker, Stopped
 from seed_benchmarks.config import AgentSettings, RunConfig
 from seed_benchmarks.errors import ConfigInvalid, RecordsInvalid, RunFolderInvalid
 from seed_benchmarks.identity import hash_files
+from seed_benchmarks.merge import merge_runs
 from seed_benchmarks.options import moved
 from seed_benchmarks.records import EpisodeRecord, read_heads
 from seed_benchmarks.repair import repair_run
@@ -131,6 +132,16 @@ def test_weights_that_are_not_float32_get_a_remark(repo: Path) -> None:
         agent.contestant(said.append)  # type: ignore[attr-defined]
         agent.close()
         assert len(said) == remarks and all("--batch-size 1" in text for text in said)
+
+
+def test_joined_parts_go_on_as_a_whole(tmp_path: Path) -> None:
+    for part in (1, 2):
+        start_run(_config(shard=(part, 2)), tmp_path / f"part_{part}")
+    journal = tmp_path / "part_2" / "episodes.jsonl"
+    journal.write_bytes(b"")
+    joined = merge_runs([tmp_path / "part_1", tmp_path / "part_2"], tmp_path / "whole")
+    assert joined.outcome == "incomplete"
+    assert resume_run(tmp_path / "whole").outcome == "complete"
 
 
 def test_a_run_may_move_but_not_change() -> None:
