@@ -282,6 +282,12 @@ def test_an_agent_environment_is_made_again_from_its_spec():
         assert np.all(seen["image"] == seen_again["image"]) if isinstance(seen, dict) else seen == seen_again
 
 
+def test_an_episode_may_have_one_step():
+    env = seed_envs.make_agent_env("seed/Sokoban-v0", max_steps=1)
+    env.reset(seed=0)
+    assert env.step("up")[3]
+
+
 @pytest.mark.parametrize("limit", [0, -1, 2.5, "3", True])
 def test_step_limits_are_whole_numbers_from_one(limit):
     with pytest.raises(ValueError, match=re.escape(f"max_steps={limit!r}")):

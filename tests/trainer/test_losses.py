@@ -262,6 +262,14 @@ def test_jsd_is_even_unless_told_otherwise() -> None:
     assert not torch.equal(losses.jsd_BT(student, teacher), losses.jsd_BT(student, teacher, 0.55))
 
 
+def test_jsd_of_doubles_is_as_exact_as_doubles() -> None:
+    student, teacher = (torch.tensor([[values]], dtype=torch.float64) for values in ([0.1, 1.0], [2.0, -1.0]))
+    s, t = student.softmax(-1), teacher.softmax(-1)
+    m = 0.7 * s + 0.3 * t
+    expected = 0.3 * (t * (t / m).log()).sum(-1) + 0.7 * (s * (s / m).log()).sum(-1)
+    torch.testing.assert_close(losses.jsd_BT(student, teacher, 0.3), expected, atol=1e-14, rtol=0)
+
+
 def test_jsd_refuses_mix_outside_unit_interval() -> None:
     with pytest.raises(ValueError, match="between 0 and 1, got 1.5"):
         losses.jsd_BT(PI.log(), PI.log(), 1.5)
