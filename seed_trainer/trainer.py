@@ -348,7 +348,7 @@ class SEEDTrainer(KeptTrainer, GRPOTrainer):
                 records = play_panel(self.actor, panel, self.accelerator, skill_for)
             if self.is_world_process_zero():
                 self.evaluations.append(self.state.global_step, {"prefix": metric_key_prefix, "episodes": records})
-            metrics = summarise(records, metric_key_prefix)
+            metrics: dict[str, Any] = summarise(records, metric_key_prefix)
             # TRL's log() would print the last training completions again.
             Trainer.log(self, metrics)
         finally:
@@ -360,7 +360,7 @@ class SEEDTrainer(KeptTrainer, GRPOTrainer):
         name = self.args.metric_for_best_model or ""
         if metrics.get(f"eval_{name.removeprefix('eval_')}", 0.0) is None:
             return False  # a panel without a scored episode is no new best
-        better: bool = super()._determine_best_metric(metrics, trial)  # type: ignore[no-untyped-call]
+        better: bool = super()._determine_best_metric(metrics, trial)
         return better
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
