@@ -31,10 +31,9 @@ def main(argv: Sequence[str]) -> int:
 
     from seed_trainer.commands.checks import unloadable
     from seed_trainer.commands.rl import already_finished, resolve_model
-    from seed_trainer.keeping.identity import examples_fact, model_fact, run_identity
     from seed_trainer.keeping.start import starting_point
     from seed_trainer.stage1.dataset import SFT_FILE, read_examples
-    from seed_trainer.stage1.sft import SEEDSFTConfig, build_sft_trainer, split_by_length
+    from seed_trainer.stage1.sft import SEEDSFTConfig, build_sft_trainer, sft_identity, split_by_length
 
     known = [SFTArguments, SEEDSFTConfig, ModelConfig]
     script, args, model_args = resolve(argv, known, "Stage 1.", SFT_RECIPES, "seed-train sft").parts
@@ -71,8 +70,7 @@ def main(argv: Sequence[str]) -> int:
         "revision": model_args.model_revision,
         "dtype": model_args.dtype,
     }
-    facts = {"data": examples_fact(kept), "validation_share": script.validation_share}
-    identity = run_identity(args, model=model_fact(model_args.model_name_or_path), **facts)
+    identity = sft_identity(args, model_args.model_name_or_path, kept, script.validation_share)
     start = starting_point(args.resume_from_checkpoint, args, identity)
     if start is not None and start.finished:
         return already_finished(start)

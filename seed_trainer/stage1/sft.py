@@ -14,6 +14,7 @@ from transformers import PreTrainedTokenizerBase
 from transformers.trainer_utils import IntervalStrategy
 from trl import SFTConfig, SFTTrainer
 
+from seed_trainer.keeping.identity import examples_fact, model_fact, run_identity
 from seed_trainer.keeping.kept import KeptTrainer
 from seed_trainer.settings.options import RESUME_ANYWAY, option
 from seed_trainer.watching.callbacks import RunFiles
@@ -52,6 +53,14 @@ class SEEDSFTTrainer(KeptTrainer, SFTTrainer):
     """TRL's trainer, with runs that can be killed at any moment."""
 
 
+def sft_identity(
+    args: SEEDSFTConfig, model: Any, records: Sequence[dict[str, Any]], validation_share: float
+) -> dict[str, Any]:
+    """Return what makes a run of stage 1 the same run."""
+    facts = {"data": examples_fact(records), "validation_share": validation_share}
+    return run_identity(args, model=model_fact(model), **facts)
+
+
 def build_sft_trainer(
     model: Any,
     tokenizer: PreTrainedTokenizerBase,
@@ -77,6 +86,7 @@ def build_sft_trainer(
         data, held_out = parts["train"], parts["test"]
         if args.eval_strategy == IntervalStrategy.NO:
             args.eval_strategy, args.do_eval = IntervalStrategy.EPOCH, True
+    identity = sft_identity(args, model, records, validation_share)
     lines = RunFiles(str(args.output_dir))
     trainer = SEEDSFTTrainer(
         model=model,
@@ -87,5 +97,5 @@ def build_sft_trainer(
         peft_config=peft_config,
         callbacks=[lines],
     )
-    trainer.lines = lines
+    trainer.lines, trainer.identity = lines, identity
     return trainer

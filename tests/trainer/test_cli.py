@@ -76,6 +76,24 @@ def test_resume_from_the_command_line(model: str, tmp_path: Path) -> None:
     assert [json.loads(line)["step"] for line in evaluations.splitlines()] == [0, 2, 4]
 
 
+def test_a_finished_run_and_another_runs_checkpoint_are_told_from_the_command_line(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    assert main(smoke(model, run)) == 0
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in run.rglob("*") if path.is_file()}
+    capsys.readouterr()
+    for wanted in ((), (str(run / "checkpoint-4"),)):
+        assert main(smoke(model, run, "--resume_from_checkpoint", *wanted)) == 0
+        assert f"already finished: {run}" in capsys.readouterr().out
+        assert main(smoke(model, run, "--method", "grpo", "--seed", "1", "--resume_from_checkpoint", *wanted)) == 2
+        told = capsys.readouterr().err
+        assert "belongs to another run: " in told and "seed is 1 here and 42 there" in told
+        assert "method is 'grpo' here and 'seed' there" in told
+    after = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in run.rglob("*") if path.is_file()}
+    assert after == before
+
+
 def test_evaluation_only_method(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(smoke(model, tmp_path / "run", "--method", "vanilla")) == 0
     assert '"eval_success"' in capsys.readouterr().out

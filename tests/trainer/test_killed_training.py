@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from kill_training import CASES, PHASES, kill_many, kill_once, run_to_the_end, untouched, what_remains
 from transformers import TrainerCallback
+from word_world import WORDS, word_tokenizer
 
 from seed_envs.command_line import stoppable
-from seed_trainer.keeping.folder import STAGING, checkpoints
+from seed_trainer.keeping.folder import STAGING, checkpoints, newest
 from seed_trainer.keeping.manifest import fault
+from seed_trainer.stage1.sft import SEEDSFTConfig, build_sft_trainer
 
 OPTIONS = CASES["episode-ema"]
 
@@ -51,6 +53,33 @@ def test_a_signal_ends_the_run_in_one_line_and_changes_nothing(
     assert not (tmp_path / "run" / STAGING).exists()
     assert kill_once(lambda: run_to_the_end(model_path, tmp_path / "run", **OPTIONS)).code == 0
     assert what_remains(tmp_path / "run") == whole
+
+
+def sft(model: str, folder: Path) -> None:
+    """Stage 1 on twenty sentences, three epochs of five steps, a checkpoint every two."""
+    said = [WORDS[i % 4] for i in range(20)]
+    records = [{"prompt": [user(f"say {w}")], "completion": [{"role": "assistant", "content": w}]} for w in said]
+    common: dict[str, Any] = {"use_cpu": True, "bf16": False, "gradient_checkpointing": False, "report_to": "none"}
+    common |= {"per_device_train_batch_size": 4, "save_steps": 2, "logging_steps": 3, "disable_tqdm": True}
+    args = SEEDSFTConfig(output_dir=str(folder), learning_rate=1e-2, max_length=64, **common)
+    trainer = build_sft_trainer(model, word_tokenizer(), args, records, 0.1)
+    trainer.train(resume_from_checkpoint="latest" if newest(folder)[0] else None)
+    trainer.export()
+
+
+def user(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+def test_stage_1_killed_in_every_epoch_ends_with_the_same_bytes(model_path: str, tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert kill_once(lambda: sft(model_path, whole)).code == 0
+    for occurrence, delay in ((2, 0.0), (3, 0.02), (2, 0.005)):
+        assert kill_once(lambda: sft(model_path, parts), "saving", occurrence, delay).code == -signal.SIGKILL
+    assert kill_once(lambda: sft(model_path, parts)).code == 0
+    assert what_remains(parts) == what_remains(whole)
+    again = kill_once(lambda: sft(model_path, parts))
+    assert again.code == 0 and "already finished" in again.words
 
 
 class FullDisk(TrainerCallback):
