@@ -52,6 +52,15 @@ def split_by_length(
 class SEEDSFTTrainer(KeptTrainer, SFTTrainer):
     """TRL's trainer, with runs that can be killed at any moment."""
 
+    def _pending(self) -> dict[str, Any]:
+        own = {"tokens": self._total_train_tokens, "metrics": dict(self._metrics["train"])}
+        return {**super()._pending(), **own}
+
+    def _restore_pending(self, pending: dict[str, Any]) -> None:
+        super()._restore_pending(pending)
+        self._total_train_tokens = pending["tokens"]
+        self._metrics["train"].update(pending["metrics"])
+
 
 def sft_identity(
     args: SEEDSFTConfig, model: Any, records: Sequence[dict[str, Any]], validation_share: float
