@@ -179,11 +179,14 @@ def load_suite(path: Path) -> Suite:
 
 def _find_file(path: str, argument: str) -> Path:
     folder, _, name = path.partition("/")
-    hint = f"name the file with --env-arg {argument}=PATH"
+    hint = (
+        f"set $SEED_DATA_DIR to the folder that holds {path} (Search-R1 publishes its questions as parquet and its "
+        f"passages as wiki-18.jsonl), or name the file with --env-arg {argument}=PATH"
+    )
     try:
         found = data_dir(folder) / name
     except DataMissing as error:
-        raise DataMissing(f"{error} Or {hint}.") from error
+        raise DataMissing(f"{error} In short: {hint}.") from error
     if not found.is_file():
         raise DataMissing(f"{found} does not exist; {hint}")
     return found

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import gymnasium as gym
 
+from seed_envs.arguments import check_arguments
 from seed_envs.data_card import GENERATED, DataSource
 from seed_envs.errors import (
     BaselineUnavailable,
@@ -151,9 +152,18 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
     option_keys: ClassVar[frozenset[str]] = frozenset()
     split_aliases: ClassVar[Mapping[str, str]] = {}
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> SeedEnv[Obs]:
+        """Checks names and types of the arguments, the same way for every environment and however it is made.
+
+        Raises:
+            UnknownOption: For an argument that the environment lacks, or a value of another type.
+        """
+        check_arguments(cls, kwargs)
+        return super().__new__(cls)
+
     def __init__(self, *, split: str, render_mode: str | None = None) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise ValueError(f"render_mode={render_mode!r}; this environment has {self.metadata['render_modes']}")
+            raise UnknownOption(f"render_mode={render_mode!r}; this environment has {self.metadata['render_modes']}")
         self.split = self.check_split(split)
         self.render_mode = render_mode
         self.action_space = UnicodeText(MAX_ACTION_LENGTH)

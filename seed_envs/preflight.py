@@ -18,14 +18,14 @@ import gymnasium as gym
 
 from seed_envs.base import SeedEnv
 from seed_envs.chat import Message, build_messages
-from seed_envs.errors import DataMissing, DependencyMissing, PreflightFailed, RetrievalError
+from seed_envs.errors import DataMissing, DependencyMissing, PreflightFailed, RetrievalError, UnknownOption
 from seed_envs.profiles import Profile
 from seed_envs.rollout import Policy, Request
 from seed_envs.tasks import TaskSpec
 
 Say = Callable[[str], None]
 
-_REFUSED = (DataMissing, DependencyMissing, RetrievalError)
+_REFUSED = (DataMissing, DependencyMissing, RetrievalError, UnknownOption)
 """What no later task would escape either; any other fault of one task is data, and the run records it."""
 
 
@@ -109,7 +109,8 @@ def preflight(
 
     Raises:
         PreflightFailed: Naming what is wrong and what helps.
-        DataMissing, DependencyMissing: When the first task lacks data or a package.
+        DataMissing, DependencyMissing, UnknownOption: When the first task lacks data or a package, or shows that an
+            argument of the environment is wrong.
     """
     env = make_env()
     try:

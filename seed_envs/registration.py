@@ -55,6 +55,9 @@ ENVIRONMENTS: tuple[EnvRow, ...] = (
 )
 
 
+_LIMIT = WrapperSpec("LimitReason", "seed_envs.wrappers.limits:LimitReason", {})
+
+
 def register_all() -> None:
     """Register every row; calling it twice changes nothing."""
     for row in ENVIRONMENTS:
@@ -66,7 +69,7 @@ def register_all() -> None:
                 entry_point=row.entry_point,
                 max_episode_steps=row.max_episode_steps,
                 disable_env_checker=True,
-                additional_wrappers=() if row.max_episode_steps else (_OWN_LIMIT,),
+                additional_wrappers=(_LIMIT,) if row.max_episode_steps else (_OWN_LIMIT, _LIMIT),
                 kwargs=dict(row.kwargs),
             )
 
@@ -108,7 +111,7 @@ def make(env_id: str, **kwargs: Any) -> gym.Env[Any, Any]:
     """
     try:
         return gym.make(env_id, **kwargs)
-    except TypeError as error:
+    except TypeError as error:  # an environment of another package
         found = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         if found is None or found[1] not in kwargs:
             raise

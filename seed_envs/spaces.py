@@ -2,7 +2,7 @@
 
 ``gymnasium.spaces.Text`` checks every character against a charset and has no use for newlines or other scripts. This
 space accepts any ``str`` up to a length. It does not support shared memory: Gymnasium's asynchronous vector
-environment would silently return blank observations, so it is made to fail loudly instead.
+environment would silently return blank observations, so it is made to fail loudly instead; so is its flat form.
 """
 
 from __future__ import annotations
@@ -48,6 +48,16 @@ class UnicodeText(spaces.Text):
 
     def __hash__(self) -> int:
         return self.max_length
+
+
+@spaces.utils.flatdim.register(UnicodeText)
+@spaces.utils.flatten.register(UnicodeText)
+@spaces.utils.flatten_space.register(UnicodeText)  # type: ignore[misc]
+def _refuse_flat_form(space: UnicodeText, x: Any = None) -> Any:
+    raise gym.error.CustomSpaceError(
+        "text of any script has no flat form (FlattenObservation, TimeAwareObservation): encode it with a tokenizer of "
+        "your own, or pass flatten=False to TimeAwareObservation."
+    )
 
 
 @create_shared_memory.register(UnicodeText)

@@ -52,6 +52,10 @@ class TransformersAgent:
     default_batch = 16
 
     def __init__(self, settings: AgentSettings, argument: str, profile: Profile) -> None:
+        try:
+            source = _find_source(argument)
+        except ValueError as error:
+            raise UnknownAgent(f"agent 'hf:{argument}' cannot be loaded: {error}") from error
         require("torch", "train", "a transformers model")
         require("transformers", "train", "a transformers model")
         if argument.startswith("builtin/"):
@@ -62,7 +66,7 @@ class TransformersAgent:
         self._name, self._settings = argument, settings
         self.skill_for: SkillFor | None = load_skills(settings.skill_prompt)
         try:
-            self._load()
+            self._load(source)
         except (OSError, ValueError, KeyError) as error:
             reason = " ".join(str(error).split())  # transformers explains itself over several lines
             raise UnknownAgent(f"agent 'hf:{argument}' cannot be loaded: {reason}") from error
@@ -140,7 +144,7 @@ class TransformersAgent:
         """Drop the model."""
         del self._model
 
-    def _load(self) -> None:
+    def _load(self, source: dict[str, str]) -> None:
         import torch
         from transformers import (
             AutoConfig,
@@ -152,7 +156,6 @@ class TransformersAgent:
 
         if not sys.stderr.isatty():
             disable_progress_bar()  # a log is no place for a bar
-        source = _find_source(self._name)
         config = AutoConfig.from_pretrained(**source)
         self._sees = getattr(config, "vision_config", None) is not None
         wanted = self._settings.device

@@ -196,12 +196,18 @@ class TaskSource:
         split = task_id.partition("/")[0]
         if split in OFFICIAL_SPLITS:
             return self._official_game(task_id, manifest(split))
+        shapes = (
+            f"task {task_id!r}: expected 'split/task/trial' (official), {rooms.make_id('train', 0)!r} (generated) or "
+            f"{compact.make_id('train', 0)!r} (compact)"
+        )
         if "/" not in task_id:
-            raise UnknownTask(
-                f"task {task_id!r}: expected 'split/task/trial' (official), {rooms.make_id('train', 0)!r} (generated) "
-                f"or {compact.make_id('train', 0)!r} (compact)"
-            )
-        return self.library().game(task_id)
+            raise UnknownTask(shapes)
+        try:
+            return self.library().game(task_id)
+        except DataMissing as error:
+            if self.data_dir is not None:
+                raise
+            raise UnknownTask(f"{shapes}; a game of your own needs its folder: data_dir or ${DATA_VARIABLE}") from error
 
     def _official_game(self, task_id: str, listed: Manifest) -> Game:
         """A listed game, or one of the user's own that lies in a folder with the name of an official split."""

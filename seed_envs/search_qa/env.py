@@ -417,7 +417,8 @@ class SearchQAEnv(SeedEnv[str]):
         Raises:
             InvalidState: It is not one.
         """
-        if not isinstance(state, tuple) or len(state) != 6 or not isinstance(state[1], Episode | None):
+        kinds = (str, Episode | None, bool, bool, str, str)
+        if not isinstance(state, tuple) or len(state) != len(kinds) or not all(map(isinstance, state, kinds)):
             raise InvalidState(f"expected a state of SearchQAEnv.get_state(), got {type(state).__name__}")
         self.task_id, episode, self._running, self._action_valid, self._invalid_reason, self._stop_reason = state
         self._episode = episode.snapshot() if episode is not None else None

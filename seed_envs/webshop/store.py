@@ -153,9 +153,16 @@ def _kind(raw: RawCatalogue) -> Kind:
     return "real" if all(OFFICIAL_FILES.get(name) == digest for name, digest in raw.files) else "own"
 
 
+ORIGINAL_FILES = (
+    "the setup script of princeton-nlp/WebShop, which fetches items_shuffle_1000.json and items_ins_v2_1000.json (or "
+    "the full items_shuffle.json and items_ins_v2.json) into its folder data, and name that folder; without "
+    "catalogue='files' the generated catalogue needs no data"
+)
+
+
 def _read(spec: ShopSpec) -> tuple[Path | None, RawCatalogue]:
     if spec.catalogue == "files":
-        folder = data_dir("webshop", spec.folder, "WEBSHOP_DATA", "python -m seed_envs.webshop generate {folder}")
+        folder = data_dir("webshop", spec.folder, "WEBSHOP_DATA", ORIGINAL_FILES)
         raw = read_catalogue(folder, spec.human_goals)
         check_content(spec, raw)
         return folder, raw

@@ -1,6 +1,6 @@
 """The agent stack, one wrapper per concern, in one fixed order.
 
-``raw env -> TimeLimit -> ParseAction -> InvalidActionPenalty -> RewardScale -> HistoryWindow -> Prompt``
+``raw env -> TimeLimit -> LimitReason -> ParseAction -> InvalidActionPenalty -> RewardScale -> HistoryWindow -> Prompt``
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from seed_envs.errors import UnknownOption
 from seed_envs.profiles import Profile, get_profile
 from seed_envs.registration import make
 from seed_envs.wrappers.actions import ParseAction
@@ -40,7 +41,7 @@ def make_agent_env(
     chosen = get_profile(env_id, profile) if isinstance(profile, str) else Profile.of(profile)
     limit = chosen.max_steps if max_steps is None else max_steps
     if limit is not None and (type(limit) is not int or limit < 1):
-        raise ValueError(f"max_steps={limit!r}; expected a whole number of at least 1")
+        raise UnknownOption(f"max_steps={limit!r}; expected a whole number of at least 1")
     env: gym.Env[Any, Any] = make(env_id, max_episode_steps=limit, **{**chosen.env_kwargs, **kwargs})
     if limit is None and env.spec is not None:
         limit = env.spec.max_episode_steps

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 from seed_trainer.errors import UserError
 from seed_trainer.settings.arguments import SEEDScriptArguments
-from seed_trainer.settings.options import option
+from seed_trainer.settings.options import SEEDOptions, option
+from seed_trainer.settings.quick import GRPO_SOURCES, look
 from seed_trainer.settings.resolve import resolve
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class AlignArguments:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and write ``alignment.json`` into the output folder."""
+    glance = look(argv, [SEEDScriptArguments, SEEDOptions, AlignArguments], GRPO_SOURCES)
+    glance.require("output_dir", "runs/NAME")
     from trl import ModelConfig
 
     from seed_trainer.commands.rl import build_trainer, datasets, environment, model_name, resolve_model

@@ -18,6 +18,7 @@ from seed_trainer.keeping.start import starting_point
 from seed_trainer.settings.arguments import SEEDScriptArguments
 from seed_trainer.settings.options import SEEDOptions
 from seed_trainer.settings.presets import METHODS, RECIPES
+from seed_trainer.settings.quick import GRPO_SOURCES, look
 from seed_trainer.settings.resolve import Resolved, config_names, resolve
 
 BUILTIN = "builtin/"
@@ -58,6 +59,10 @@ def main(argv: Sequence[str]) -> int:
     if any(argument in ("-h", "--help") for argument in argv):
         print(help_text())
         return 0
+    glance = look(argv, [SEEDScriptArguments, SEEDOptions], GRPO_SOURCES)
+    glance.require("output_dir", "runs/NAME")
+    resolve_model(start_model(glance.parts[0], glance.value("model_name_or_path")))
+    environment(glance.parts[0])
     from trl import ModelConfig
 
     from seed_trainer.settings.config import SEEDConfig
@@ -219,10 +224,18 @@ def model_name(resolved: Resolved) -> str | None:
         UserError: If ``start_from`` is unknown.
     """
     script, _, model_args = resolved.parts
+    return start_model(script, model_args.model_name_or_path)
+
+
+def start_model(script: SEEDScriptArguments, given: str | None) -> str | None:
+    """Return ``given`` or the base model, as ``start_from`` says.
+
+    Raises:
+        UserError: If ``start_from`` is unknown.
+    """
     if script.start_from not in ("sft", "base"):
         raise UserError(f"start_from={script.start_from!r}, expected sft or base")
-    name: str | None = script.base_model if script.start_from == "base" else model_args.model_name_or_path
-    return name
+    return script.base_model if script.start_from == "base" else given
 
 
 def build_trainer(resolved: Resolved, make_env: Any, profile: Any, train: Any, panel: Any) -> Any:

@@ -11,6 +11,7 @@ from seed_trainer.errors import UserError
 from seed_trainer.settings.arguments import CheckArguments
 from seed_trainer.settings.options import option
 from seed_trainer.settings.presets import SFT_RECIPES
+from seed_trainer.settings.quick import SFT_SOURCES, look
 from seed_trainer.settings.resolve import resolve
 
 
@@ -26,6 +27,10 @@ class SFTArguments(CheckArguments):
 
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
+    glance = look(argv, [SFTArguments], SFT_SOURCES, SFT_RECIPES)
+    glance.require("output_dir", "runs/NAME")
+    if not glance.parts[0].data:
+        raise UserError("set data: --data FOLDER (written by `seed-train data --output_dir FOLDER`)")
     from transformers import AutoTokenizer
     from trl import ModelConfig, get_peft_config
 
@@ -39,8 +44,6 @@ def main(argv: Sequence[str]) -> int:
     script, args, model_args = resolve(argv, known, "Stage 1.", SFT_RECIPES, "seed-train sft").parts
     if not args.output_dir or args.output_dir == "trainer_output":
         raise UserError("set output_dir: --output_dir runs/NAME")
-    if not script.data:
-        raise UserError("set data: --data FOLDER (written by `seed-train data --output_dir FOLDER`)")
     if script.cpu_threads > 0:
         import torch
 

@@ -99,7 +99,7 @@ class SEEDOptions:
         "auto", "Who samples: our cached loop (text, in process) or TRL's generation (vLLM, images)."
     )
     rounds: int = option(
-        150, "Number of rounds; sets max_steps unless that is given. Negative: num_train_epochs decides.", "paper"
+        150, "Number of rounds; sets max_steps unless that is given. -1: num_train_epochs decides.", "paper"
     )
     eval_rounds: int = option(0, "Rounds between evaluations of the panel (0: TRL's eval_strategy decides).")
     save_rounds: int = option(10, "Rounds between checkpoints, unless save_steps or save_strategy is given.")
@@ -219,6 +219,8 @@ class SEEDOptions:
             if choices and value not in choices:
                 hint = close_matches(value, choices, limit=1)
                 raise ValueError(f"{name}={value!r} is unknown, expected one of {choices}.{hint}")
+        if self.rounds == 0:
+            raise ValueError("rounds=0 trains nothing; give a number of rounds, or -1 to let num_train_epochs decide")
         source = parse_skill_source(self.skill_source)
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)

@@ -148,50 +148,104 @@ def resolve(
     Raises:
         UserError: For unknown fields, methods, recipes or values.
     """
+    known = [item.name for part in parts for item in dataclasses.fields(part) if item.init]
+    parser = make_parser(parts, prog, description)
+    options = parser._option_string_actions
+    layers = read_layers(argv, known, recipes, foreign, renamed or {})
+    for action in parser._actions:
+        if action.dest in layers.values:
+            action.default = layers.default(action)
+            action.required = False
+    try:
+        instances = list(parser.parse_args_into_dataclasses(layers.arguments, look_for_args_file=False))
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{error}{_cpu_hint(str(error))}") from None
+    for instance in instances:
+        _take_token(instance)
+    flags = {options[f"--{name}"].dest: "flag" for name in _flags_given(layers.arguments)}
+    return Resolved(instances, {**layers.origin, **flags})
+
+
+def make_parser(parts: Sequence[Any], prog: str = "seed-train", description: str = "") -> Any:
+    """A parser of dataclasses that reports bad values in one line instead of printing several hundred options."""
     from transformers import HfArgumentParser
 
-    arguments = list(argv)
-    _bare_resume(arguments)
-    known = [item.name for part in parts for item in dataclasses.fields(part) if item.init]
-    config = _take(arguments, "config")
-    values = load_config(config) if config else {}
-    if foreign:
-        values = _own(values, known, foreign, renamed or {})
-    layers = _layers(arguments, values, f"config {config}", known, recipes)
-    origin, defaults = {}, {}
-    for name, layer in layers:
-        _check_known(layer, known, name)
-        for key, value in layer.items():
-            defaults[key], origin[key] = value, name
-
     class Parser(HfArgumentParser):
-        """Reports bad values in one line instead of printing several hundred options."""
+        """Raises instead of leaving."""
 
         def error(self, message: str) -> NoReturn:
             raise UserError(message)
 
     description = f"{description} --config FILE_OR_NAME reads fields from a YAML file; flags win over it."
-    parser = Parser(list(parts), prog=prog, description=description, allow_abbrev=False)
-    options = parser._option_string_actions
-    flags = [name.removeprefix("--") for name in options if name.startswith("--") and "-" not in name[2:]]
-    given = _flags_given(arguments)
-    _check_known(dict.fromkeys(given), [*flags, "config"], "the flags")
-    for action in parser._actions:
-        if action.dest in defaults:
-            if defaults[action.dest] is None and action.default is not None:
-                raise UserError(
-                    f"{action.dest} in {origin[action.dest]} has no value; write one, or leave the line out"
-                )
-            action.default = _plain(defaults[action.dest])
-            action.required = False
-    try:
-        instances = list(parser.parse_args_into_dataclasses(arguments, look_for_args_file=False))
-    except (ValueError, TypeError) as error:
-        raise UserError(f"{error}{_cpu_hint(str(error))}") from None
-    for instance in instances:
-        _take_token(instance)
-    origin.update({options[f"--{name}"].dest: "flag" for name in given})
-    return Resolved(instances, origin)
+    return Parser(list(parts), prog=prog, description=description, allow_abbrev=False)
+
+
+@dataclass
+class Layers:
+    """What stands below the flags: presets and a file, joined.
+
+    Attributes:
+        arguments: The command line without configuration and presets.
+        values: Field -> value.
+        origin: Field -> where the value comes from.
+    """
+
+    arguments: list[str]
+    values: dict[str, Any] = field(default_factory=dict)
+    origin: dict[str, str] = field(default_factory=dict)
+
+    def default(self, action: Any) -> Any:
+        """The default of a parser's action under these layers.
+
+        Raises:
+            UserError: For a line of a file without a value.
+        """
+        if action.dest not in self.values:
+            return action.default
+        value = self.values[action.dest]
+        if value is None and action.default is not None:
+            raise UserError(
+                f"{action.dest} in {self.origin[action.dest]} has no value; write one, or leave the line out"
+            )
+        return _plain(value)
+
+
+def read_layers(
+    argv: Sequence[str],
+    known: Sequence[str],
+    recipes: Mapping[str, Mapping[str, Any]] = RECIPES,
+    foreign: Sequence[Any] = (),
+    renamed: Mapping[str, str] | None = None,
+) -> Layers:
+    """Read configuration and presets of a command line, and check every name in it.
+
+    Args:
+        argv: Arguments after the command.
+        known: Names of the fields.
+        recipes: See :func:`resolve`, as for the rest.
+
+    Raises:
+        UserError: For unknown fields, methods, recipes or files.
+    """
+    arguments = list(argv)
+    _bare_resume(arguments)
+    config = _take(arguments, "config")
+    values = load_config(config) if config else {}
+    if foreign:
+        values = _own(values, known, foreign, renamed or {})
+    found = Layers(arguments)
+    for name, layer in _layers(arguments, values, f"config {config}", known, recipes):
+        _check_known(layer, known, name)
+        for key, value in layer.items():
+            found.values[key], found.origin[key] = value, name
+    negated = [f"no_{name}" for name in known]
+    _check_known(dict.fromkeys(_flags_given(arguments)), [*known, *negated, "config", "help"], "the flags")
+    return found
+
+
+def flag_value(arguments: Sequence[str], flag: str) -> str | None:
+    """The value of a flag, or None where it is not given."""
+    return _take(list(arguments), flag)
 
 
 def _take_token(part: Any) -> None:

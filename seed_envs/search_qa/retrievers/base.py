@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from seed_envs.errors import RetrievalError
+from seed_envs.errors import RetrievalError, UnknownOption
 
 
 class Hit(NamedTuple):
@@ -155,7 +155,7 @@ def check_k(k: int) -> int:
         ValueError: Otherwise.
     """
     if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= MAX_K:
-        raise ValueError(f"topk={k!r}; expected a whole number from 1 to {MAX_K}")
+        raise UnknownOption(f"topk={k!r}; expected a whole number from 1 to {MAX_K}")
     return k
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from seed_envs.data import cache_root
+from seed_envs.errors import UnknownOption
 from seed_envs.forks import PerProcessLock
 from seed_envs.lucene import BM25Index, analyze
 from seed_envs.lucene.analyzer import ANALYZER_ID
@@ -59,7 +60,7 @@ class BM25Retriever:
     ) -> None:
         check_parameters(k1, b)
         if score_style not in ("raw", "anserini"):
-            raise ValueError(f"score_style={score_style!r}; expected 'raw' or 'anserini'")
+            raise UnknownOption(f"score_style={score_style!r}; expected 'raw' or 'anserini'")
         self.corpus = corpus
         self.capabilities = Capabilities(exact_lucene=True, quick=True)
         self._k1, self._b, self._score_style, self._kernel, self._progress = k1, b, score_style, kernel, progress
@@ -177,6 +178,6 @@ class BM25Retriever:
 def open_bm25(name: str, corpus: Corpus | None, **options: object) -> BM25Retriever:
     """Opens `bm25` or `bm25:INDEX_DIR`."""
     if corpus is None:
-        raise ValueError("retriever='bm25' needs passages: give collection=")
+        raise UnknownOption("retriever='bm25' needs passages: give collection=")
     folder = name.partition(":")[2] or None
     return BM25Retriever(corpus, folder, **options)  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from seed_envs.errors import UnknownOption
 from seed_envs.forks import PerProcessLock
 from seed_envs.redaction import redact
 from seed_envs.search_qa.retrievers.base import (
@@ -70,15 +71,17 @@ class Endpoints:
 
     def __init__(self, bases: Sequence[str], headers: Mapping[str, str] | None = None) -> None:
         if not bases:
-            raise ValueError("expected at least one address such as http://127.0.0.1:8000")
+            raise UnknownOption("expected at least one address such as http://127.0.0.1:8000")
         for base in bases:
             if not _is_address(base):
-                raise ValueError(f"address {redact(base)!r}: expected http://HOST:PORT or https://HOST:PORT, in ASCII")
+                raise UnknownOption(
+                    f"address {redact(base)!r}: expected http://HOST:PORT or https://HOST:PORT, in ASCII"
+                )
         self.bases = tuple(base.rstrip("/") for base in bases)
         self._headers = dict(headers or {})
         for name, value in self._headers.items():
             if not (value.isascii() and value.isprintable()):
-                raise ValueError(f"header {name}: a token or other value must be printable ASCII")
+                raise UnknownOption(f"header {name}: a token or other value must be printable ASCII")
         self._lock = PerProcessLock()
         self._reset()
 

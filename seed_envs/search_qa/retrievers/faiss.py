@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seed_envs.errors import DataMissing, require
+from seed_envs.errors import DataMissing, UnknownOption, require
 from seed_envs.forks import PerProcessLock
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.encoders import Encoder, open_encoder, record_as_json
@@ -217,6 +217,6 @@ def open_faiss(
     """Opens `faiss:FILE.index`."""
     path = name.partition(":")[2]
     if corpus is None or not path:
-        raise ValueError(f"retriever={name!r}: write faiss:FILE.index and give collection=")
+        raise UnknownOption(f"retriever={name!r}: write faiss:FILE.index and give collection=")
     chosen = open_encoder(encoder) if isinstance(encoder, str) else encoder
     return FaissRetriever(corpus, path, chosen, ef_search, nprobe, probe)

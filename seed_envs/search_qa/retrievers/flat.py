@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from seed_envs.data import cache_root
+from seed_envs.errors import UnknownOption
 from seed_envs.lucene.storage import MANIFEST, ArrayWriter, exclusive
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.encoders import Encoder, open_encoder, record_as_json
@@ -171,6 +172,6 @@ def open_flat(
 ) -> FlatRetriever:
     """Opens `flat` or `flat:VECTOR_DIR`."""
     if corpus is None:
-        raise ValueError("retriever='flat' needs passages: give collection=")
+        raise UnknownOption("retriever='flat' needs passages: give collection=")
     chosen = open_encoder(encoder) if isinstance(encoder, str) else encoder
     return FlatRetriever(corpus, chosen, name.partition(":")[2] or None, progress)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from seed_envs.errors import require
+from seed_envs.errors import UnknownOption, require
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.retrievers.base import (
     COLLECTION_HEADER,
@@ -62,7 +62,7 @@ class HttpRetriever:
         corpus: Corpus | None = None,
     ) -> None:
         if variant not in ("queries", "query") or encoding not in ("json", "msgpack"):
-            raise ValueError(f"variant={variant!r}, encoding={encoding!r}; expected queries|query and json|msgpack")
+            raise UnknownOption(f"variant={variant!r}, encoding={encoding!r}; expected queries|query and json|msgpack")
         if encoding == "msgpack":
             require("msgpack", "search", "the encoding 'msgpack'")
         listed = urls.split(",") if isinstance(urls, str) else list(urls)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seed_envs.errors import UnknownOption
 from seed_envs.search_qa.retrievers.base import (
     Capabilities,
     Hit,
@@ -27,7 +28,7 @@ class HybridRetriever:
 
     def __init__(self, retrievers: Sequence[Retriever], depth: int = 30, constant: int = 60) -> None:
         if len(retrievers) < 2:
-            raise ValueError(f"a hybrid needs at least two retrievers, got {len(retrievers)}")
+            raise UnknownOption(f"a hybrid needs at least two retrievers, got {len(retrievers)}")
         self.retrievers, self.depth, self.constant = list(retrievers), check_k(depth), constant
         self.capabilities = Capabilities(vector=any(r.capabilities.vector for r in retrievers), prefix_stable=False)
 

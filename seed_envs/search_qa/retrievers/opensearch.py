@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import numpy as np
 
+from seed_envs.errors import UnknownOption
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.encoders import Encoder, open_encoder
 from seed_envs.search_qa.retrievers.base import Capabilities, Hit, RetrievalRejected, check_k
@@ -213,7 +214,7 @@ def _open(
     parts = urlsplit(name)
     index = parts.path.strip("/")
     if not parts.hostname or not index:
-        raise ValueError(f"retriever={name!r}: write {flavour}://HOST:9200/INDEX, with ?tls=1 for https")
+        raise UnknownOption(f"retriever={name!r}: write {flavour}://HOST:9200/INDEX, with ?tls=1 for https")
     scheme = "https" if parse_qs(parts.query).get("tls") == ["1"] else "http"
     bases = [f"{scheme}://{host}" for host in parts.netloc.split("@")[-1].split(",")]
     chosen = open_encoder(encoder) if isinstance(encoder, str) else encoder

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit, urlunsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from seed_envs.errors import require
+from seed_envs.errors import UnknownOption, require
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.encoders import Encoder, open_encoder
 from seed_envs.search_qa.retrievers.base import Capabilities, FailureDetails, Hit, RetrievalRejected, check_k
@@ -49,7 +49,7 @@ class PgVectorRetriever(HoldingRetriever):
         corpus: Corpus | None = None,
     ) -> None:
         if not _NAME.match(table):
-            raise ValueError(f"table={table!r}: expected lower-case letters, digits and underscores")
+            raise UnknownOption(f"table={table!r}: expected lower-case letters, digits and underscores")
         require("psycopg", "pgvector", "PostgreSQL retrieval")
         parts = urlsplit(address)
         shown = f"{parts.hostname or 'socket'}:{parts.port or 5432}{parts.path}"

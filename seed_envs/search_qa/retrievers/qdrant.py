@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
+from seed_envs.errors import UnknownOption
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.encoders import Encoder, open_encoder
 from seed_envs.search_qa.retrievers.base import Capabilities, Hit, RetrievalRejected, check_k
@@ -147,7 +148,7 @@ def open_qdrant(
     parts = urlsplit(name)
     collection = parts.path.strip("/")
     if not parts.hostname or not collection:
-        raise ValueError(f"retriever={name!r}: write qdrant://HOST:6333/COLLECTION, with ?tls=1 for https")
+        raise UnknownOption(f"retriever={name!r}: write qdrant://HOST:6333/COLLECTION, with ?tls=1 for https")
     scheme = "https" if parse_qs(parts.query).get("tls") == ["1"] else "http"
     chosen = open_encoder(encoder) if isinstance(encoder, str) else encoder
     return QdrantRetriever(f"{scheme}://{parts.netloc.split('@')[-1]}", collection, chosen, api_key, corpus)

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from seed_envs.arguments import check_choice, refuse_ignored
+from seed_envs.arguments import check_choice, refuse_ignored, whole_number
 from seed_envs.base import Outcome, SeedEnv, TaskStatus
 from seed_envs.data_card import DataSource
 from seed_envs.errors import InvalidState, OracleUnavailable, UnknownOption
@@ -197,7 +197,7 @@ class SokobanEnv(SeedEnv[Observation]):
             raise UnknownOption(
                 f"max_actions={max_actions!r}; expected a whole number from 1 to {MAX_ACTIONS_PER_TURN}"
             )
-        if not isinstance(shaping, (int, float)) or not math.isfinite(shaping):
+        if not math.isfinite(shaping):
             raise UnknownOption(f"shaping={shaping!r}; expected a finite number, 0 for no shaping")
         if levels not in LEVEL_SOURCES[:1]:
             lengths = {"min_steps": (min_steps, 4), "max_steps": (max_steps, 15)}
@@ -210,7 +210,9 @@ class SokobanEnv(SeedEnv[Observation]):
         sides = size if isinstance(size, (tuple, list)) else (size, size)
         if len(sides) != 2:
             raise UnknownOption(f"size={size!r}; expected one side, or rows and columns")
-        self.source = make_source(levels, Difficulty(*sides, boxes, min_steps, max_steps))
+        named = {"boxes": boxes, "min_steps": min_steps, "max_steps": max_steps}
+        numbers = [whole_number(name, value) for name, value in named.items()]
+        self.source = make_source(levels, Difficulty(*sides, *numbers))
         self.splits = self.source.splits  # type: ignore[misc]
         super().__init__(split=split or self.source.default_split, render_mode=render_mode)
         self._rules, self._tile, self._max_actions, self._shaping = rules, tile, max_actions, shaping

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seed_envs.errors import SeedEnvsError
+from seed_envs.errors import SeedEnvsError, UnknownOption
 from seed_envs.vision.sokoban.levels import TARGET, Level, level_hash, room_digest
 from seed_envs.vision.sokoban.solver import StateBudgetExceeded, StateTable, box_cells
 from seed_envs.vision.sokoban.topology import walk, walk_length
@@ -51,16 +51,16 @@ class Difficulty:
     def __post_init__(self) -> None:
         for name in ("height", "width", "boxes", "min_steps", "max_steps"):
             if type(value := getattr(self, name)) is not int:
-                raise ValueError(f"{name}={value!r}: expected a whole number")
+                raise UnknownOption(f"{name}={value!r}: expected a whole number")
         if min(self.height, self.width) < 4 or self.height * self.width > MAX_TABLE_CELLS:
-            raise ValueError(
+            raise UnknownOption(
                 f"size {self.height}x{self.width}: generated rooms have sides of at least 4 and at most "
                 f"{MAX_TABLE_CELLS} cells; use a level file for larger rooms"
             )
         if not 1 <= self.boxes <= 4:
-            raise ValueError(f"boxes={self.boxes}: generated rooms have 1 to 4 boxes")
+            raise UnknownOption(f"boxes={self.boxes}: generated rooms have 1 to 4 boxes")
         if not 1 <= self.min_steps <= self.max_steps <= MAX_STEPS:
-            raise ValueError(
+            raise UnknownOption(
                 f"expected 1 <= min_steps <= max_steps <= {MAX_STEPS}, got {self.min_steps} and {self.max_steps}"
             )
 

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from seed_envs.data_card import GENERATED, DataSource
-from seed_envs.errors import UnboundedSplit, UnknownSplit, UnknownTask, close_matches
+from seed_envs.errors import UnboundedSplit, UnknownOption, UnknownSplit, UnknownTask, close_matches
 from seed_envs.tasks import Manifest
 from seed_envs.vision.sokoban import classic
 from seed_envs.vision.sokoban.generator import Difficulty, generate
@@ -196,7 +196,7 @@ class ClassicSource:
     def __init__(self, height: int, width: int, boxes: int, depth: int = classic.SEARCH_DEPTH) -> None:
         """Takes the framework's settings: size, boxes and search depth."""
         if min(height, width) < 4 or max(height, width) > 20 or not 1 <= boxes <= 5 or not 1 <= depth <= 300:
-            raise ValueError(
+            raise UnknownOption(
                 f"size {height}x{width}, boxes={boxes}, depth={depth}: the classic generator takes sides of 4 to 20, "
                 "1 to 5 boxes and a depth of 1 to 300"
             )
