@@ -223,8 +223,8 @@ class SokobanEnv(SeedEnv[Observation]):
         self._text_mode, self._shows_text = obs_mode == "text", obs_mode != "image"
         self._write = TEXT_FORMATS[text_format]
         if not self._text_mode:
-            shape = (self.source.height * tile, self.source.width * tile, 3)
-            self.observation_space = spaces.Dict({"text": UnicodeText(), "image": spaces.Box(0, 255, shape, np.uint8)})
+            pixels = (self.source.height * tile, self.source.width * tile, 3)
+            self.observation_space = spaces.Dict({"text": UnicodeText(), "image": spaces.Box(0, 255, pixels, np.uint8)})
         self._start(Oracle.of(parse_levels(_BEFORE_RESET, "built-in level")[0]))
 
     @property
