@@ -59,3 +59,21 @@ def test_records_of_a_damaged_file(tmp_path: Path) -> None:
     for _ in range(2):
         end_torn_line(path)
     assert path.read_bytes().endswith(b'{"d"\n')
+
+
+def test_a_resumed_run_goes_on_at_the_byte_it_had_reached(tmp_path: Path) -> None:
+    path = tmp_path / "runs" / "first" / "metrics.jsonl"
+    log = LineLog(path)
+    assert log.length() == 0
+    log.append(1, {"note": "é"})
+    reached = log.length()
+    assert reached == path.stat().st_size > 0
+    log.append(2, {"note": "repeated later"})
+    resumed = LineLog(path)
+    resumed.begin(1, reached)
+    assert steps(path) == [1] and resumed.length() == reached
+    torn = LineLog(path)
+    torn.begin(1, reached - 1)
+    assert path.stat().st_size == reached, "the line feed that was cut off is set again"
+    torn.append(2, {"note": "after"})
+    assert steps(path) == [1, 2]
