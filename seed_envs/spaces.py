@@ -50,14 +50,15 @@ class UnicodeText(spaces.Text):
         return self.max_length
 
 
-@spaces.utils.flatdim.register(UnicodeText)
-@spaces.utils.flatten.register(UnicodeText)
-@spaces.utils.flatten_space.register(UnicodeText)  # type: ignore[misc]
-def _refuse_flat_form(space: UnicodeText, x: Any = None) -> Any:
+def _refuse_flat_form(space: Any, x: Any = None) -> Any:
     raise gym.error.CustomSpaceError(
         "text of any script has no flat form (FlattenObservation, TimeAwareObservation): encode it with a tokenizer of "
         "your own, or pass flatten=False to TimeAwareObservation."
     )
+
+
+for _flat in (spaces.utils.flatdim, spaces.utils.flatten, spaces.utils.flatten_space):
+    _flat.register(UnicodeText, _refuse_flat_form)
 
 
 @create_shared_memory.register(UnicodeText)

@@ -59,12 +59,14 @@ def test_faults_leave_out_continuations_and_bias_nothing() -> None:
     outcomes[faults], gates[faults] = np.nan, 0.0
     found = value_alignment.state_covariances(outcomes, gates)
     means = value_alignment.mean_scored(np.where(faults, np.nan, gates).reshape(len(gates), -1))
-    result = value_alignment.estimate(*found, means, np.random.default_rng(0), resamples=50, faults=int(faults.sum()))
+    rng, lost = np.random.default_rng(0), int(faults.sum())
+    result = value_alignment.estimate(found[0], found[1], means, rng, resamples=50, faults=lost)
     assert result.covariance == pytest.approx(0.0758, abs=1.5e-3)
     assert result.mean_gate == pytest.approx(PI @ W, abs=1e-3)
     assert 0.6 < result.states / 200_000 < 0.8 and result.faults == faults.sum()
     with pytest.raises(RuntimeError, match="left no state"):
-        value_alignment.estimate(*np.full((3, 2), np.nan), np.random.default_rng(0), faults=7)
+        nothing = np.full(2, np.nan)
+        value_alignment.estimate(nothing, nothing, nothing, np.random.default_rng(0), faults=7)
 
 
 def test_token_level_estimate_weighs_branches_by_their_probability() -> None:

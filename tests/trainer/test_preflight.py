@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,9 +56,13 @@ def test_rl_refuses_at_once(run: Run, tmp_path: Path, arguments: list[object], e
 def test_a_folder_that_cannot_be_written(run: Run, tmp_path: Path, command: str) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
-    arguments = {"rl": rl(blocked / "run"), "data": ["data", "--output_dir", blocked / "run"], "sft": ["sft"]}[command]
-    if command == "sft":
-        arguments += ["--data", tmp_path, "--output_dir", blocked / "run", "--use_cpu", "--bf16", "false"]
+    sft = ["sft", "--data", tmp_path, "--output_dir", blocked / "run", "--use_cpu", "--bf16", "false"]
+    commands: dict[str, list[Any]] = {
+        "rl": list(rl(blocked / "run")),
+        "data": ["data", "--output_dir", blocked / "run"],
+        "sft": list(sft),
+    }
+    arguments = commands[command]
     code, _, err = run(*arguments)
     assert code == 2 and "--output_dir" in err and "cannot be written" in err and "model" not in err
 

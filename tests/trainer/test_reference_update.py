@@ -63,9 +63,10 @@ def check(make_trainer: TrainerFactory, case: tuple[str, int, int, str, str]) ->
         num_iterations=iterations, teacher_policy=policy, loss_type=loss_type, opd_coef=0.3, env_turns=4,
     )  # fmt: skip
     trainer.model.double().train()
+    assert trainer.ref_model is not None
     trainer.ref_model.double()
     trainer.current_gradient_accumulation_steps = accumulation
-    trainer.analyst.teaching_skills = some_skills  # type: ignore[method-assign]
+    trainer.analyst.teaching_skills = some_skills  # type: ignore[method-assign, assignment]
     target, watch, blocks = trainer._filler_target, trainer._watch, []
     trainer._filler_target = lambda rows: target(rows) + 8  # type: ignore[method-assign]
     trainer._watch = lambda block, *rest: (blocks.append(block), watch(block, *rest))  # type: ignore

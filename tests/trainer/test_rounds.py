@@ -87,7 +87,7 @@ def test_all_tied_groups_give_exactly_zero_and_the_step_penalty_breaks_the_tie()
 @pytest.mark.parametrize("unit", ["trajectory", "step"])
 def test_a_method_penalises_what_it_names(unit: Any) -> None:
     """The papers penalise replies that cannot be read; a command that the game refuses costs nothing there."""
-    turns = {"format": {"unreadable": 1}, "action": {"refused": 1}}
+    turns: dict[Any, dict[str, int]] = {"format": {"unreadable": 1}, "action": {"refused": 1}}
     for penalised in turns:
         options = SEEDOptions(adv_unit=unit, adv_invalid_penalty=0.1, adv_penalised=penalised)
         for fault, numbers in turns.items():

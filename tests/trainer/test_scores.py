@@ -135,7 +135,8 @@ def test_work_that_is_zero_is_left_out_and_weights_are_the_same(
     for skips in (True, False):
         options: dict[str, Any] = {"beta": 0.0, "rounds": 4, "max_skill_length": 1, "log_episodes_every": 1}
         trainer = make_trainer(profile, log_episodes=2, weight_decay=0.1, **options)
-        play, live, calls = trainer._play, trainer.scorer.live, []
+        calls: list[Any] = []
+        play, live = trainer._play, trainer.scorer.live
 
         def tied(inputs: Any, trainer: Any = trainer, play: Any = play) -> Any:
             episodes = play(inputs)

@@ -323,7 +323,12 @@ def test_a_block_is_played_at_once_unless_limited(
     )
     asked: list[int] = []
     act = TokenPolicy.__call__
-    monkeypatch.setattr(TokenPolicy, "__call__", lambda policy, turn: asked.append(len(turn)) or act(policy, turn))
+
+    def counted(policy: TokenPolicy, turn: Any) -> Any:
+        asked.append(len(turn))
+        return act(policy, turn)
+
+    monkeypatch.setattr(TokenPolicy, "__call__", counted)
     trainer._play([{"task_id": word} for word in WORDS for _ in range(32)])
     assert max(asked) == together and asked[0] == together
 
