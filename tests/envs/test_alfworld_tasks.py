@@ -161,11 +161,11 @@ def test_wrong_arguments_are_explained(data_dir: Path) -> None:
         ALFWorldEnv(wording="shove")  # type: ignore[arg-type]
     for wrong, message in (
         ({"generator": {"receptacle": 3}}, "receptacles"),
-        ({"generator": [1]}, "mapping from knob"),
+        ({"generator": [1]}, "expected a mapping"),
         ({"task_types": "pick_and_place_simple"}, "a collection such as"),
         ({"scenes": 301}, "a collection such as .301."),
         ({"quirks": None}, "faithful"),
-        ({"privileged": "yes"}, "False, True"),
+        ({"privileged": "yes"}, "expected true or false"),
         ({"engine": ["native"]}, "textworld"),
     ):
         with pytest.raises(UnknownOption, match=message):

@@ -130,8 +130,8 @@ def test_a_damaged_noun_file_is_named(tmp_path: Path) -> None:
         ({"nouns": "word"}, "nouns='word' is unknown.*Did you mean 'words'"),
         ({"search_engine": "bm52"}, "search_engine='bm52' is unknown.*Did you mean 'bm25'"),
         ({"catalogue": "file"}, "catalogue='file' is unknown.*Did you mean 'files'"),
-        ({"rules": "parser"}, "rules are a dict"),
-        ({"mode": ["fixed"]}, "is unknown; expected one of"),
+        ({"rules": "parser"}, "rules='parser': expected a mapping"),
+        ({"mode": ["fixed"]}, "mode=.'fixed'.: expected text"),
     ],
 )
 def test_wrong_arguments_are_explained(arguments: dict[str, Any], message: str) -> None:

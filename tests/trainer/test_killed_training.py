@@ -44,6 +44,7 @@ def test_a_signal_ends_the_run_in_one_line_and_changes_nothing(
     model_path: str, whole: dict[str, Any], tmp_path: Path, sign: int, phase: str
 ) -> None:
     def work() -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell inherit "ignore"
         with stoppable():
             run_to_the_end(model_path, tmp_path / "run", **OPTIONS)
 

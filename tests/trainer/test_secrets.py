@@ -89,8 +89,9 @@ def test_arguments_of_the_environment_and_keys_of_an_endpoint(
 
 def test_configuration_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
+    given = ["--output_dir", tmp_path / "run", "--model_name_or_path", "builtin/alfworld-tiny"]
     path.write_text(f"hub_token: {CANARY}\nenv:\n  SOME_NAME_KEY: {CANARY}\nlearning_rate: {CANARY}\n")
     try:
-        assert "<hidden>" in run(capsys, "rl", "--config", path, code=2)
+        assert "<hidden>" in run(capsys, "rl", "--config", path, *given, code=2)
     finally:
         os.environ.pop("SOME_NAME_KEY", None)
