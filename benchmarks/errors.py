@@ -6,6 +6,7 @@ recorded with the episode.
 
 from __future__ import annotations
 
+from seed_envs.errors import RunLocked as RunLocked
 from seed_envs.errors import SeedEnvsError
 
 
@@ -23,10 +24,6 @@ class ConfigInvalid(SeedEnvsError, ValueError):
 
 class RunFolderInvalid(SeedEnvsError, ValueError):
     """A folder that holds no run, or another run than expected."""
-
-
-class RunLocked(SeedEnvsError, RuntimeError):
-    """Another process is writing to the run folder."""
 
 
 class RecordsInvalid(SeedEnvsError, ValueError):

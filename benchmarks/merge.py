@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from seed_envs.journal import Journal, read_lines
+
 from .errors import MergeConflict
 from .folder import RunFolder, write_json
 from .heads import read_run
 from .identity import differences, what_is_played
-from .journal import Journal, read_lines
 from .records import EpisodeRecord
 from .runner import RunResult, summarise_folder
 

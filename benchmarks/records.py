@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from seed_envs.chat import Message
+from seed_envs.journal import read_lines
 from seed_envs.markers import defuse
 from seed_envs.redaction import conceal, redact
 from seed_envs.trajectory import EpisodeError, Step, StopReason, Trajectory
 
 from .errors import RecordsInvalid
 from .fields import find_fault
-from .journal import read_lines
 from .plan import Planned
 
 SCHEMA_VERSION = 1

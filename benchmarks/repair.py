@@ -9,10 +9,11 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from seed_envs.journal import Journal, read_lines
+
 from .errors import RecordsInvalid
 from .folder import RunFolder, write_bytes
 from .heads import Plan
-from .journal import Journal, read_lines
 from .records import parse_head
 
 

@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from seed_envs.journal import Journal
 from seed_envs.preflight import Say, check_folder
 from seed_envs.redaction import redact
 
@@ -26,7 +27,6 @@ from .errors import RunFolderInvalid
 from .folder import RunFolder, write_json
 from .heads import read_run
 from .identity import check_same, identity
-from .journal import Journal
 from .plan import Planned
 from .player import Emit, Player, utc_now
 from .preflight import check_run

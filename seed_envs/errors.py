@@ -58,6 +58,10 @@ class DataInvalid(SeedEnvsError, ValueError):
     """A data file that breaks its format; the message names the file and the place."""
 
 
+class RunLocked(SeedEnvsError, RuntimeError):
+    """Another process is writing to the run's file."""
+
+
 class DependencyMissing(SeedEnvsError, gym.error.DependencyNotInstalled):
     """An optional package is not installed; the message holds the pip command."""
 

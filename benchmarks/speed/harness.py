@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from seed_envs.journal import Journal
 from seed_envs.wrappers import make_agent_env
 
 from ..agents.base import make_agent
 from ..config import AgentSettings, RunConfig
-from ..journal import Journal
 from ..player import Player
 from ..runner import start_run
 from ..setup_run import prepare

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from seed_trainer.watching.linelog import read_records
+from seed_envs.journal import read_records
 
 METRICS_FILE = "metrics.jsonl"
 QUIET_SECONDS = 20.0

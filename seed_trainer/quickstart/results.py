@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from seed_envs.journal import read_records
 from seed_envs.statistics.summary import Outcome, summarise_outcomes
 from seed_envs.tables import number, table
-from seed_trainer.watching.linelog import read_records
 from seed_trainer.watching.panels import EVALUATIONS_FILE, outcome_of_record
 
 CAUTION = "a demonstration and no evidence: near-identical arms differ by as much from seed to seed."

@@ -12,9 +12,9 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any
 
+from seed_envs.journal import read_records
 from seed_envs.redaction import redact
 from seed_trainer.errors import UserError
-from seed_trainer.watching.linelog import read_records
 
 SHOWN_EPISODES = 8
 """Episodes that a page shows of one run."""

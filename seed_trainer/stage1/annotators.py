@@ -6,7 +6,6 @@ asked for once more with the error and the end of the answer; what still fails i
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,13 +18,12 @@ from seed_envs.chat import Message
 from seed_envs.endpoints.client import ChatClient
 from seed_envs.endpoints.wire import Answer
 from seed_envs.errors import EndpointError, EndpointRefused
-from seed_envs.redaction import conceal
+from seed_envs.journal import Journal, read_records
 from seed_envs.registration import find_row, load_attribute
 from seed_envs.trajectory import Trajectory
 from seed_trainer.errors import UserError
 from seed_trainer.skills.parsing import REASONS, HindsightSkill
 from seed_trainer.skills.prompts import ANALYZERS, Analyzer, document_messages, outcome_of
-from seed_trainer.watching.linelog import end_torn_line, read_records
 
 ANSWERS_FILE = "answers.jsonl"
 MIN_WORDS = 5
@@ -109,7 +107,6 @@ class EndpointAnnotator:
         self._lock = threading.Lock()
         self._refused = ""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        end_torn_line(self.path)
         self._kept = dict(self._read())
 
     def annotate(
@@ -175,8 +172,8 @@ class EndpointAnnotator:
         record = {**asked, "number": number, "attempt": attempt, "answer": vars(answer)}
         with self._lock:
             self._kept[number, attempt] = answer
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(conceal(record), ensure_ascii=False) + "\n")
+            with Journal(self.path, shared=True) as journal:
+                journal.append_record(record)
 
     def _read(self, everything: bool = False) -> Iterator[tuple[tuple[int, int], Answer]]:
         """Yield the answers on disk to this way of asking; a line torn by an interruption is asked for again."""

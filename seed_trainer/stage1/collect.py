@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from seed_envs.errors import SeedEnvsError
+from seed_envs.journal import Journal, read_records
 from seed_envs.profiles import Profile
-from seed_envs.redaction import conceal, redact
+from seed_envs.redaction import redact
 from seed_envs.rollout import Policy, Reply, Request
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import EpisodeError, Trajectory
 from seed_trainer.acting.play import EpisodePlayer
 from seed_trainer.errors import UserError
-from seed_trainer.watching.linelog import end_torn_line, read_records
 
 TRAJECTORIES_FILE = "trajectories.jsonl"
 COLLECTION_FILE = "collection.json"
@@ -135,13 +135,10 @@ def collect(
             raise UserError(f"{path} holds episodes of another collection; choose another --output_dir")
     missing = [number for number in range(len(tasks)) if number not in done]
     folder.mkdir(parents=True, exist_ok=True)
-    end_torn_line(path)
-    with path.open("a", encoding="utf-8") as file:
+    with Journal(path, shared=True) as journal:
 
         def finish(index: int, episode: Trajectory) -> None:
-            record = {"number": missing[index], "trajectory": episode.to_json()}
-            file.write(json.dumps(conceal(record), ensure_ascii=False) + "\n")
-            file.flush()
+            journal.append_record({"number": missing[index], "trajectory": episode.to_json()})
             done[missing[index]] = episode
             progress()
 

@@ -1,49 +1,12 @@
-"""JSON-lines files that survive interruptions: of a run that is started again or resumed, and of a collection.
-
-A line may be torn when a process is killed; readers skip it, and writers begin a new line after it. Lines end at a
-line feed alone: other Unicode line separators occur in what models write.
-"""
+"""Line files of a run that is started again or resumed: every record belongs to a step."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from seed_envs.redaction import conceal
-
-
-def read_records(path: Path, broken: Callable[[int], None] = lambda number: None) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a file, line by line; nothing if there is no such file.
-
-    Args:
-        path: The file.
-        broken: Told the 1-based number of every line that holds no JSON object.
-    """
-    if not path.exists():
-        return
-    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                record = json.loads(line)
-            except ValueError:
-                record = None
-            if isinstance(record, dict):
-                yield record
-            elif line.strip():
-                broken(number)
-
-
-def end_torn_line(path: Path) -> None:
-    """End the last line of a file, if an interruption left it without its line feed, so that nothing is glued to it."""
-    if not path.exists() or not path.stat().st_size:
-        return
-    with path.open("r+b") as file:
-        file.seek(-1, 2)
-        if file.read(1) != b"\n":
-            file.write(b"\n")
+from seed_envs.journal import Journal, read_records
 
 
 class LineLog:
@@ -73,13 +36,15 @@ class LineLog:
         self.begun = True
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if length is not None:
-            if self.length() > length:
-                os.truncate(self.path, length)
-            end_torn_line(self.path)
+            with Journal(self.path, shared=True) as journal:
+                journal.shorten(length)
             return
         kept = [record for record in read_records(self.path) if record.get("step", step + 1) <= step] if step else []
         fresh = self.path.with_name(self.path.name + ".new")
-        fresh.write_text("".join(map(_line, kept)), encoding="utf-8")
+        fresh.unlink(missing_ok=True)
+        with Journal(fresh) as journal:
+            for record in kept:
+                journal.append_record(record)
         fresh.replace(self.path)
 
     def length(self) -> int:
@@ -94,9 +59,5 @@ class LineLog:
         """Append one record."""
         if not self.begun:
             self.begin(0)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(_line({"step": step, **record}))
-
-
-def _line(record: dict[str, Any]) -> str:
-    return json.dumps(conceal(record), ensure_ascii=False) + "\n"
+        with Journal(self.path, shared=True) as journal:
+            journal.append_record({"step": step, **record})

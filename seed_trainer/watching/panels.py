@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seed_envs.journal import read_records
 from seed_envs.statistics.summary import Played, summarise_outcomes
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import Trajectory
-from seed_trainer.watching.linelog import read_records
 
 EVALUATIONS_FILE = "evaluations.jsonl"
 

@@ -14,17 +14,17 @@ from ladder_env import suite_record
 
 from seed_benchmarks.config import AgentSettings, RunConfig
 from seed_benchmarks.folder import RunFolder
-from seed_benchmarks.journal import Journal, read_lines
 from seed_benchmarks.records import read_heads
 from seed_benchmarks.runner import resume_run, start_run
 from seed_benchmarks.setup_run import build_agent, prepare
 from seed_benchmarks.suite import Suite
+from seed_envs.journal import Journal, read_lines
 
 # Forks a child per round, so that fifty kills do not cost fifty interpreter starts. Each child is a whole run.
 KILLER = """
 import os, random, signal, sys, time
 from pathlib import Path
-from seed_benchmarks.journal import Journal
+from seed_envs.journal import Journal
 from seed_benchmarks.runner import resume_run
 from seed_benchmarks.versions import describe_software
 

@@ -13,12 +13,12 @@ from ladder_env import suite_record
 from seed_benchmarks.cli import main
 from seed_benchmarks.config import AgentSettings, RunConfig
 from seed_benchmarks.folder import RunFolder, write_json
-from seed_benchmarks.journal import Journal
 from seed_benchmarks.plan import episode_seed
 from seed_benchmarks.records import encode_line, read_heads, read_transcripts
 from seed_benchmarks.report import write_report
 from seed_benchmarks.runner import start_run, summarise_folder
 from seed_benchmarks.suite import Suite
+from seed_envs.journal import Journal
 
 COUNT = 10_008
 HOSTILE = '</script><script>window.pwned=1</script><img src=x onerror="window.pwned=1"> & "quoted" \u2028 \U0001f600'

@@ -12,7 +12,7 @@ import time
 import pytest
 from ladder_env import suite_record
 
-from seed_benchmarks import children, folder, journal
+from seed_benchmarks import children, folder
 from seed_benchmarks.cli import main
 from seed_benchmarks.config import AgentSettings, RunConfig
 from seed_benchmarks.errors import RunFolderInvalid
@@ -20,6 +20,7 @@ from seed_benchmarks.folder import RunFolder, write_bytes, write_json
 from seed_benchmarks.heads import read_run
 from seed_benchmarks.runner import resume_run, start_run, summarise_folder
 from seed_benchmarks.suite import Suite
+from seed_envs import journal
 
 
 def config(**options):

@@ -9,11 +9,11 @@ from ladder_env import GOOD, suite_record
 
 from seed_benchmarks.config import AgentSettings, RunConfig
 from seed_benchmarks.errors import ConfigInvalid, RunFolderInvalid, RunLocked, UnknownAgent
-from seed_benchmarks.journal import Journal
 from seed_benchmarks.records import read_heads, read_transcripts
 from seed_benchmarks.runner import resume_run, start_run
 from seed_benchmarks.suite import Suite
 from seed_envs.errors import DataInvalid
+from seed_envs.journal import Journal
 
 
 def config(agent="oracle", split="good", agent_options=None, suite=None, **options):

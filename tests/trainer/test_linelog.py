@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seed_trainer.watching.linelog import LineLog, end_torn_line, read_records
+from seed_trainer.watching.linelog import LineLog
 
 
 def steps(path: Path) -> list[int]:
@@ -45,20 +45,6 @@ def test_what_was_written_before_training_begins_stays(tmp_path: Path) -> None:
     log.begin(0)
     log.append(2, {})
     assert steps(log.path) == [0, 2]
-
-
-def test_records_of_a_damaged_file(tmp_path: Path) -> None:
-    path = tmp_path / "answers.jsonl"
-    assert list(read_records(path)) == []
-    end_torn_line(path)
-    assert not path.exists()
-    path.write_bytes(b'{"a": 1}\n\n{"b": \xff\n7\n{"c": 3}\n{"d"')
-    broken: list[int] = []
-    assert list(read_records(path, broken.append)) == [{"a": 1}, {"c": 3}]
-    assert broken == [3, 4, 6]
-    for _ in range(2):
-        end_torn_line(path)
-    assert path.read_bytes().endswith(b'{"d"\n')
 
 
 def test_a_resumed_run_goes_on_at_the_byte_it_had_reached(tmp_path: Path) -> None:

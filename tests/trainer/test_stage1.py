@@ -15,6 +15,7 @@ from word_world import GROWING, WORDS, WordEnv, make_word_env, word_tokenizer
 
 from seed_envs.endpoints.client import ChatClient
 from seed_envs.errors import OracleUnavailable
+from seed_envs.journal import read_records
 from seed_envs.rollout import Reply, Request
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import Step, StopReason, Trajectory
@@ -23,7 +24,6 @@ from seed_trainer.errors import UserError
 from seed_trainer.skills.prompts import ANALYZERS
 from seed_trainer.stage1 import annotators, collect, dataset
 from seed_trainer.stage1.sft import split_by_length
-from seed_trainer.watching.linelog import read_records
 
 SKILL = json.dumps({"episode_summary": "s", "episode_skill": "look into the fridge before the shelf"})
 

@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from seed_benchmarks import journal
-from seed_benchmarks.errors import RunLocked
-from seed_benchmarks.journal import Journal, read_lines
+from seed_envs import journal
+from seed_envs.errors import RunLocked
+from seed_envs.journal import Journal, read_lines, read_records
 
 
 @pytest.fixture
@@ -108,3 +108,49 @@ def test_a_full_disk_names_the_file(path, monkeypatch):
         with pytest.raises(OSError, match=r"No space left on device: '.*journal\.jsonl'") as caught:
             lines.append(b"one")
         assert caught.value.errno == errno.ENOSPC
+
+
+def test_a_shared_journal_lets_others_in_and_ends_what_a_kill_tore(path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(journal.os, "fsync", synced.append)
+    path.write_bytes(b'{"a": 1}\n{"to')
+    with Journal(path, shared=True) as first, Journal(path, shared=True) as second:
+        assert (first.torn_bytes, second.torn_bytes) == (4, 0)
+        first.append_record({"b": "é\n"})
+        second.append_record({"c": 3})
+    assert path.read_bytes() == '{"a": 1}\n{"to\n{"b": "é\\n"}\n{"c": 3}\n'.encode()
+    assert not synced, "a file that is opened for every line does not wait for the disk each time"
+    assert [list(record) for record in read_records(path)] == [["a"], ["b"], ["c"]]
+
+
+def test_secrets_are_concealed_in_records(path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-key-of-anyone-1234567890")
+    with Journal(path) as lines:
+        lines.append_record({"note": "it is sk-not-a-key-of-anyone-1234567890, he said"})
+    assert b"sk-not" not in path.read_bytes() and b"he said" in path.read_bytes()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_lies_behind_a_length_goes(path, shared):
+    path.write_bytes(b"one\ntwo\nthree\n")
+    with Journal(path, shared) as lines:
+        for length, content in ((99, b"one\ntwo\nthree\n"), (8, b"one\ntwo\n"), (8, b"one\ntwo\n"), (5, b"one\n")):
+            lines.shorten(length)
+            assert path.read_bytes() == content + (b"t\n" if shared and length == 5 else b"")
+        lines.append(b"next")
+    assert list(read_lines(path)) == [b"one", *([b"t"] if shared else []), b"next"]
+
+
+def test_records_of_a_damaged_file(path):
+    assert list(read_records(path)) == []
+    assert not path.exists()
+    path.write_bytes(b'{"a": 1}\n\n{"b": \xff\n7\n{"c": "\xff"}\n{"d"')
+    broken: list[int] = []
+    assert list(read_records(path, broken.append)) == [{"a": 1}, {"c": "\ufffd"}]
+    assert broken == [3, 4, 6]
+    assert list(read_lines(path, torn=True))[-1] == b'{"d"'
+    for _ in range(2):
+        Journal(path, shared=True).close()
+        assert path.read_bytes().endswith(b'\n{"d"\n')
+    path.write_bytes(b'{"a": 1}')
+    assert list(read_records(path)) == [{"a": 1}], "whole but for its line feed"
