@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-import multiprocessing
 import os
-import signal
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
-from seed_envs.redaction import conceal, guard_process
+from seed_envs.child import START_TIMEOUT, Child
+from seed_envs.redaction import conceal
 from seed_envs.rollout import Reply, Request
 from seed_envs.trajectory import EpisodeError, StopReason
-from seed_envs.workers import START_TIMEOUT, exit_with_parent
 
 from .agents.base import make_agent
 from .config import RunConfig
@@ -50,8 +47,7 @@ class _Worker:
         seen: Last sign of life, on the same clock as ``begin``.
     """
 
-    process: SpawnProcess
-    connection: Connection
+    child: Child
     flight: Path
     ready: bool = False
     assigned: deque[Planned] = field(default_factory=deque)
@@ -70,7 +66,7 @@ class _Worker:
             self.begin_episode()
         self.assigned.append(planned)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self.connection.send(planned)  # if it is dead, the next wait notices and its successor gets the work
+            self.child.connection.send(planned)  # if it is dead, the next wait notices and its successor gets the work
 
     def overdue(self, timeout: float) -> bool:
         """Whether the running episode has shown no life for too long (or the process never came up)."""
@@ -116,21 +112,20 @@ class WorkerCrew:
     def close(self) -> None:
         """End every worker."""
         for worker in self._workers:
-            worker.connection.close()
+            worker.child.connection.close()
         for worker in self._workers:
-            worker.process.join(1.0)
-            self._end(worker)
+            worker.child.end(1.0)
         self._workers = []
 
     def _serve_once(self, source: Iterator[Planned], emit: Emit) -> None:
         """Take what has arrived, then look for workers that are dead or silent."""
-        busy = {worker.connection: number for number, worker in enumerate(self._workers) if worker.assigned}
+        busy = {worker.child.connection: number for number, worker in enumerate(self._workers) if worker.assigned}
         ready = wait(list(busy), timeout=0.5 if self._config.timeout is None else min(0.5, self._config.timeout / 4))
         for connection in ready:
             number = busy[connection]  # type: ignore[index]
             worker = self._workers[number]
             try:
-                finished: FinishedEpisode | None = worker.connection.recv()
+                finished: FinishedEpisode | None = worker.child.connection.recv()
             except (EOFError, ConnectionResetError):
                 self._replace(number, source, emit, None)
                 continue
@@ -157,7 +152,7 @@ class WorkerCrew:
     def _replace(self, number: int, source: Iterator[Planned], emit: Emit, timeout: float | None) -> None:
         """Record the episode of a lost worker and give the rest of its work to a fresh one."""
         worker = self._workers[number]
-        code = self._end(worker)
+        code = worker.child.end()
         lost = worker.assigned.popleft()
         replies = _read_flight(worker.flight, lost)
         if timeout is None:
@@ -185,23 +180,9 @@ class WorkerCrew:
         emit(finished)
 
     def _start(self, number: int) -> _Worker:
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
         flight = self._folder / f"worker_{number}.jsonl"
         flight.unlink(missing_ok=True)
-        process = context.Process(target=_work, args=(theirs, self._config, str(flight), self._attempt), daemon=True)
-        process.start()
-        theirs.close()
-        return _Worker(process, ours, flight)
-
-    def _end(self, worker: _Worker) -> int | None:
-        worker.connection.close()
-        if worker.process.is_alive():
-            worker.process.join(0.2)
-        if worker.process.is_alive():
-            worker.process.kill()
-        worker.process.join()
-        return worker.process.exitcode
+        return _Worker(Child(_work, self._config, str(flight), self._attempt), flight)
 
 
 class FlightRecorder:
@@ -244,9 +225,6 @@ def _read_flight(path: Path, planned: Planned) -> list[str]:
 
 def _work(connection: Connection, config: RunConfig, flight: str, attempt: int) -> None:
     """Body of a worker process: episodes in, lines out, until the pipe closes."""
-    exit_with_parent()
-    guard_process()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     recorder = FlightRecorder(flight)
     agent = make_agent(config.agent, config.suite.find_profile(config.profile))
     player = Player(config, agent, attempt, recorder.on_turn)

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seed_envs.child import START_TIMEOUT
 from seed_envs.errors import require
 from seed_envs.rollout import Reply, Request
 from seed_envs.trajectory import EpisodeError, StopReason
-from seed_envs.workers import START_TIMEOUT
 
 from .agents.base import make_agent
 from .config import RunConfig

@@ -81,7 +81,7 @@ from seed_envs.workers import ProcessSlot
 if __name__ == "__main__":
     slot = ProcessSlot(make_env, None)
     slot.send("reset", TaskSpec(task_id="length-1"))
-    print(slot._process.pid, flush=True)
+    print(slot._child.pid, flush=True)
     slot.send("step", "hang")
 """
 
@@ -120,7 +120,9 @@ def _runs(pid):
 def test_an_interrupted_request_leaves_no_answer_behind_for_the_next():
     slot = ProcessSlot(Corridor, None)
     slot.send("reset", TaskSpec(task_id="length-2"))
-    connection, first = slot._connection, slot._process
+    first = slot._child
+    assert first is not None
+    connection = first.connection
 
     class Interrupted:
         def __getattr__(self, name):
@@ -129,9 +131,9 @@ def test_an_interrupted_request_leaves_no_answer_behind_for_the_next():
         def poll(self, timeout):
             raise KeyboardInterrupt
 
-    slot._connection = Interrupted()  # type: ignore[assignment]
+    first.connection = Interrupted()  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
         slot.send("step", "right")
-    assert first is not None and not first.is_alive()
+    assert not _runs(first.pid)
     assert slot.send("reset", TaskSpec(task_id="length-3")).info["task_id"] == "length-3"
     slot.close()
