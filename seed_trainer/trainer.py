@@ -35,6 +35,7 @@ from seed_envs.trajectory import Trajectory
 from seed_trainer.acting.actor import Actor
 from seed_trainer.acting.encoding import ChatEncoder
 from seed_trainer.acting.engine import make_sampler
+from seed_trainer.acting.generation import own_randomness
 from seed_trainer.acting.play import EpisodePlayer, MakeEnv, block_tasks
 from seed_trainer.acting.rollout import as_growing
 from seed_trainer.keeping.identity import run_facts, run_identity
@@ -292,7 +293,7 @@ class SEEDTrainer(KeptTrainer, GRPOTrainer):
         if block.skills and "opd_mask" not in batch:
             self.gates.log_untaught(moment)
         if self.staleness.due(block, moment):
-            with self.clock("staleness"), self._own_randomness():
+            with self.clock("staleness"), own_randomness(self.generator):
                 self.staleness.measure(block, batch, moment)
         self.analyst.weights.remember(self.scorer.unwrapped, moment.round_index)
 
@@ -457,15 +458,6 @@ class SEEDTrainer(KeptTrainer, GRPOTrainer):
             yield {**inputs, "advantages": inputs["advantages"] * factor}
         finally:
             self.beta = beta
-
-    @contextmanager
-    def _own_randomness(self) -> Iterator[None]:
-        """Let diagnostics sample without changing what training samples next."""
-        state = self.generator.get_state()
-        try:
-            yield
-        finally:
-            self.generator.set_state(state)
 
     def _seed(self, purpose: int) -> None:
         """Seed sampling from run seed, process, round and purpose, so that resuming repeats it exactly."""

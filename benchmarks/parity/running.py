@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from seed_envs.command_line import Parser
+from seed_envs.command_line import Parser, run
 from seed_envs.tables import table
 
 from .. import comparisons
@@ -31,11 +31,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--against", type=Path, metavar="PATH", help="clone of the original, for the checks that say so"
     )
     parser.add_argument("--episodes", type=_count, metavar="N", help="episodes to compare (default: the check's own)")
-    options = parser.parse_args(arguments)
-    if options.against is not None and not options.against.is_dir():
-        parser.error(f"--against {options.against}: there is no such folder")
-    given = Options(options.against, options.episodes)
-    return comparisons.run_all(options, known, partial(run_check, options=given), format_results, is_clean)
+
+    def command(options: argparse.Namespace) -> int:
+        if options.against is not None and not options.against.is_dir():
+            parser.error(f"--against {options.against}: there is no such folder")
+        given = Options(options.against, options.episodes)
+        return comparisons.run_all(options, known, partial(run_check, options=given), format_results, is_clean)
+
+    return run(parser, arguments, command)
 
 
 def check_names() -> list[str]:

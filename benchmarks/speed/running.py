@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from seed_envs.command_line import Parser, run
 from seed_envs.tables import table
 
 from .. import comparisons
@@ -21,10 +22,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 when every comparison gave numbers, 1 when one was skipped or failed, 2 for an unknown name.
     """
     known = comparison_names()
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description="Speed against the originals.")
+    parser = Parser(prog="python -m benchmarks.speed", description="Speed against the originals.")
     comparisons.add_options(parser, known)
-    options = parser.parse_args(arguments)
-    return comparisons.run_all(options, known, run_comparison, format_results, lambda result: bool(result["rows"]))
+
+    def command(options: argparse.Namespace) -> int:
+        return comparisons.run_all(options, known, run_comparison, format_results, lambda result: bool(result["rows"]))
+
+    return run(parser, arguments, command)
 
 
 def comparison_names() -> list[str]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from seed_envs.chat import Message
-from seed_envs.endpoints.pacing import MAX_WAIT, RateLimiter, backoff, retry_after
+from seed_envs.endpoints.pacing import MAX_WAIT, RateLimiter, RetryLines, backoff, on_standard_error, retry_after
 from seed_envs.endpoints.refusals import read_refusal
 from seed_envs.endpoints.wire import Answer, read_answer, read_tokens, request_body
 from seed_envs.errors import EndpointFailed, EndpointPassing, require
@@ -76,6 +76,7 @@ class ChatClient:
         requests_per_minute: Rate limit, None for none.
         clock: Seconds on a clock that never goes back, for pauses.
         sleep: Waits for so many of its seconds.
+        say: Told in a line, every few seconds at most, that attempts fail and are made again.
 
     Raises:
         ValueError: When the address is no http(s) address.
@@ -95,6 +96,7 @@ class ChatClient:
         requests_per_minute: float | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        say: Callable[[str], None] = on_standard_error,
     ) -> None:
         require("httpx", "bench", "an OpenAI-compatible endpoint")
         learn(base_url)
@@ -104,6 +106,7 @@ class ChatClient:
         self._key_env, self._timeout, self._attempts = key_env, timeout, attempts
         self._first_pause, self._longest_pause = first_pause, longest_pause
         self._limiter, self._sleep = RateLimiter(requests_per_minute, clock, sleep), sleep
+        self._retries = RetryLines(say, clock)
         self._http: httpx.AsyncClient | None = None
         self._lock, self._closed = threading.Lock(), False
         self._loop = asyncio.new_event_loop()
@@ -194,7 +197,9 @@ class ChatClient:
                 wait = min(failure.wait or 0.0, self._longest_pause)
                 self._limiter.pause(wait)
                 grown = backoff(attempt, self._first_pause, seed=number, longest=self._longest_pause)
-                await self._sleep(max(wait, grown))
+                wait = max(wait, grown)
+                self._retries.failed(redact(str(failure)), attempt, self._attempts, wait)
+                await self._sleep(wait)
 
     async def _attempt(self, body: dict[str, Any]) -> Answer:
         import httpx

@@ -1,10 +1,11 @@
-"""When to send: a rate limit shared by all requests, and how long to wait after a failure."""
+"""When to send: a rate limit shared by all requests, how long to wait after a failure, and how often to speak of it."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import random
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timezone
@@ -12,6 +13,8 @@ from email.utils import parsedate_to_datetime
 
 #: Longest wait that an endpoint may ask for, in seconds.
 MAX_WAIT = 300.0
+#: Seconds between two lines about failed attempts.
+_LINE_GAP = 5.0
 
 
 class RateLimiter:
@@ -43,6 +46,41 @@ class RateLimiter:
     def pause(self, seconds: float) -> None:
         """Let nobody send for a while."""
         self._blocked = max(self._blocked, self._clock() + seconds)
+
+
+class RetryLines:
+    """Tells about attempts that failed and are made again: one line now and then, however many requests wait.
+
+    Args:
+        say: Told a line.
+        clock: Seconds on a clock that never goes back.
+    """
+
+    def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._say, self._clock = say, clock
+        self._spoken, self._silent = -math.inf, 0
+
+    def failed(self, reason: str, attempt: int, attempts: int, wait: float) -> None:
+        """Count a failure, and tell about it unless another was told about a moment ago.
+
+        Args:
+            reason: Why the attempt failed.
+            attempt: Its number, from 1.
+            attempts: Attempts per request.
+            wait: Seconds until the next one.
+        """
+        if self._clock() - self._spoken < _LINE_GAP:
+            self._silent += 1
+            return
+        more = f" ({self._silent} more failed since the last such line)" if self._silent else ""
+        self._spoken, self._silent = self._clock(), 0
+        reason = " ".join(reason.split())[:300]
+        self._say(f"{reason}; attempt {attempt} of {attempts}, retrying in {wait:.1f} s{more}")
+
+
+def on_standard_error(text: str) -> None:
+    """Print a line, on a terminal in the place of a progress bar, which is drawn again below it."""
+    print(f"\r\x1b[K{text}" if sys.stderr.isatty() else text, file=sys.stderr, flush=True)
 
 
 def backoff(attempt: int, first: float, seed: int, longest: float = MAX_WAIT) -> float:

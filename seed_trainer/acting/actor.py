@@ -44,6 +44,22 @@ class Actor:
         """Return how replies are sampled at a temperature."""
         return Decoding(self.args.max_turn_length, temperature, self.args.top_p, self.args.top_k)
 
+    def policy(self, decoding: Decoding, sampler: Sampler | None = None) -> TokenPolicy:
+        """Return a policy that answers requests with the weights of the moment.
+
+        Args:
+            decoding: How replies are sampled.
+            sampler: Samples in place of the model's own sampler.
+        """
+        return TokenPolicy(
+            self.encoder,
+            sampler or self.sampler,
+            self.player.profile,
+            self.args.rollout_layout,
+            decoding,
+            self.args.max_prompt_length,
+        )
+
     def play(
         self,
         tasks: Sequence[TaskSpec],
@@ -60,12 +76,4 @@ class Actor:
             sampler: Samples in place of the model's own sampler.
         """
         self.sampler.forget()
-        policy = TokenPolicy(
-            self.encoder,
-            sampler or self.sampler,
-            self.player.profile,
-            self.args.rollout_layout,
-            decoding,
-            self.args.max_prompt_length,
-        )
-        return self.player.play(tasks, policy, skill_for=skill_for)
+        return self.player.play(tasks, self.policy(decoding, sampler), skill_for=skill_for)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Hashable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -59,6 +59,21 @@ class Sampler(Protocol):
     def forget(self) -> None:
         """Drop caches; call it whenever the weights changed."""
         ...
+
+
+@contextmanager
+def own_randomness(generator: torch.Generator) -> Iterator[None]:
+    """Let the block sample without changing what is sampled after it.
+
+    Args:
+        generator: Put back afterwards, as torch's global ones are.
+    """
+    state = generator.get_state()
+    try:
+        with torch.random.fork_rng(devices=[torch.cuda.current_device()] if torch.cuda.is_available() else []):
+            yield
+    finally:
+        generator.set_state(state)
 
 
 class GrowableLayer(DynamicLayer):

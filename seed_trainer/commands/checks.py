@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from seed_envs.preflight import Contestant, Words, preflight
+from seed_envs.preflight import Contestant, Say, Words, preflight
 from seed_envs.profiles import Profile, profile_table
 from seed_envs.rollout import Policy, Reply, Request
 from seed_envs.tasks import TaskSpec
 from seed_trainer.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
+
+    from seed_trainer.acting.rollout import TokenPolicy
 
 WORDS = Words("--env_profile", "--max_prompt_length")
 
@@ -20,13 +25,15 @@ def tell(text: str) -> None:
     print(f"preflight: {text}", file=sys.stderr, flush=True)
 
 
-def check_play(args: Any, make_env: Callable[[], Any], profile: Profile, row: TaskSpec, contestant: Contestant) -> None:
+def check_play(
+    args: Any, make_env: Callable[[], Any], profile: Profile, row: TaskSpec, contestant: Contestant, say: Say = tell
+) -> None:
     """Look whether a contestant can play a task under the arguments of an environment.
 
     Raises:
         UserError: Naming what is wrong and what helps.
     """
-    preflight(make_env, profile, row, contestant, profiles=profile_table(args.env_id), say=tell, words=WORDS)
+    preflight(make_env, profile, row, contestant, profiles=profile_table(args.env_id), say=say, words=WORDS)
 
 
 def model_contestant(
@@ -69,19 +76,25 @@ def unloadable(name: str | None, error: OSError) -> str:
     return f"model {name!r} cannot be loaded: {str(error).strip().splitlines()[0]}"
 
 
-def unchanged(policy: Any) -> Policy:
-    """A policy that samples without changing what it samples next.
+def unchanged(policy: TokenPolicy, generator: torch.Generator) -> Policy:
+    """A policy that samples without changing what is sampled next.
 
     Args:
-        policy: A ``TokenPolicy`` with a sampler that has a generator of its own.
-    """
+        policy: The policy.
+        generator: What its sampler draws from, unless that is torch's global one.
 
-    def ask(requests: list[Request]) -> list[Reply]:
-        state = policy.sampler.generator.get_state()
+    Raises:
+        UserError: When it is asked and the model's weights are not numbers.
+    """
+    from seed_trainer.acting.generation import own_randomness
+
+    def ask(requests: Sequence[Request]) -> list[Reply]:
         try:
-            return list(policy(requests))
+            with own_randomness(generator):
+                return policy(requests)
+        except FloatingPointError as error:
+            raise UserError(str(error)) from None
         finally:
-            policy.sampler.generator.set_state(state)
             policy.sampler.forget()
 
-    return ask  # type: ignore[return-value]
+    return ask

@@ -177,7 +177,7 @@ def _check(args: Any, player: Any, profile: Any, task: Any, policy: Any) -> None
     contestant = Contestant(args.policy, policy=policy if args.policy == "random" else None)
     if args.policy not in POLICIES:
         limits = args.max_prompt_length, args.max_turn_length
-        contestant = model_contestant(_model_folder(args), None, *limits, unchanged(policy))
+        contestant = model_contestant(_model_folder(args), None, *limits, unchanged(policy, policy.sampler.generator))
     check_play(args, player.make_env, profile, task, contestant)
 
 

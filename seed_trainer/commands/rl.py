@@ -102,6 +102,8 @@ def run(resolved: Resolved) -> int:
         return already_finished(start)
     trainer = build_trainer(resolved, make_env, profile, train, panel)
     trainer.identity = identity
+    if not script.no_preflight:
+        _check_reply(script, name, make_env, trainer, train)
     if trainer.is_world_process_zero():
         write_run(resolved)
     if trains:
@@ -122,6 +124,18 @@ def _check(resolved: Resolved, name: str, make_env: Any, profile: Any, train: An
     script, args, model_args = resolved.parts
     contestant = model_contestant(name, model_args.model_revision, args.max_prompt_length, args.max_turn_length)
     check_play(script, make_env, profile, block_tasks([train[0]], 1)[0], contestant)
+
+
+def _check_reply(script: Any, name: str, make_env: Any, trainer: Any, train: Any) -> None:
+    """Ask the loaded model for one reply; every process asks, because an engine may need them all, and one speaks."""
+    from seed_envs.preflight import Contestant
+    from seed_trainer.acting.play import block_tasks
+    from seed_trainer.commands.checks import tell, unchanged
+
+    policy = trainer.actor.policy(trainer.actor.decoding(trainer.args.temperature))
+    say = tell if trainer.is_world_process_zero() else lambda text: None
+    contestant = Contestant(name, policy=unchanged(policy, trainer.generator))
+    check_play(script, make_env, trainer.profile, block_tasks([train[0]], 1)[0], contestant, say)
 
 
 def _identity(resolved: Resolved, profile: Any, train: Any) -> dict[str, Any]:

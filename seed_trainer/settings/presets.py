@@ -200,7 +200,6 @@ RECIPES: dict[str, dict[str, Any]] = {
         "env_id": "seed/SearchQA-v0",
         "train_split": "train",
         "eval_split": "eval",
-        "env_max_steps": 4,
         "rounds": 150,
         "max_prompt_length": 4096,
         "beta": 0.001,

@@ -88,6 +88,18 @@ def test_two_questions_before_the_run_and_a_remark_about_its_answer(capsys, suit
         assert code == 0 and len(server.seen) == 3 + 3 + 2, "the same questions, the model's identity, one turn"
 
 
+def test_a_run_tells_that_the_endpoint_is_asked_again(capsys, suite, tmp_path):
+    pytest.importorskip("httpx", reason="packages: the endpoint agent needs httpx")
+
+    def behave(handler, body, attempt):
+        handler.answer(completion("up")) if attempt > 1 else handler.answer({"error": "still loading"}, 503)
+
+    with serve(behave) as server:
+        what = ["--suite", suite, "--agent", f"openai:m@{server.url}", "--limit", 3, "--max-steps", 1, "--no-preflight"]
+        code, _, err = run(capsys, *what, "--out", tmp_path / "run", "--quiet")
+    assert code == 0 and err.count("retrying in") == 1 and "HTTP 503" in err and "attempt 1 of " in err
+
+
 def test_a_resumed_run_is_checked_while_there_is_something_to_play(capsys, suite, tmp_path):
     pytest.importorskip("httpx", reason="packages: the endpoint agent needs httpx")
     out = tmp_path / "run"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 
 import pytest
@@ -72,3 +73,16 @@ def test_the_key_and_password_of_an_endpoint(capsys, tmp_path, monkeypatch):
         run(capsys, "run", "--resume", out, *agent)
     run(capsys, "view", out)
     assert leaks(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize("package", ["speed", "parity"])
+def test_comparisons_print_no_secret(capsys, package):
+    command = importlib.import_module(f"seed_benchmarks.{package}.running").main
+    address = f"http://user:{CANARY}@127.0.0.1:1/v1"
+    assert command([address]) == 2
+    captured = capsys.readouterr()
+    assert "<hidden>" in captured.err and not holds_canary(captured.out + captured.err)
+    with pytest.raises(SystemExit, match="2"):
+        command([f"--token={CANARY}"])
+    captured = capsys.readouterr()
+    assert "unknown argument" in captured.err and not holds_canary(captured.out + captured.err)

@@ -237,6 +237,34 @@ def test_everybody_waits_out_a_pause():
     assert clock.slept == pytest.approx([5.0, 1.0])
 
 
+def test_failed_attempts_are_told_about_now_and_then():
+    clock, told = fake_clock(), []
+    broken = lambda handler: handler.answer({"error": "still\nloading"}, 503, [("Retry-After", "3")])
+    options = {"longest_pause": 3.0, "say": told.append, **clock.options}
+    with serve(misbehave_first(*[broken] * 9)) as server:
+        deliver(server, attempts=10, **options)
+        assert clock.slept == [3.0] * 9 and len(told) == 5, "a line at 0, 6, 12, 18 and 24 s"
+        first, *later = told
+        assert f"{server.url}/chat/completions" in first and "503" in first and first.count("\n") == 0
+        assert "attempt 1 of 10, retrying in" in first and "more failed" not in first
+        assert all("(1 more failed since the last such line)" in line for line in later)
+        told.clear()
+        deliver(server, **options)
+    assert told == [], "nothing failed"
+
+
+def test_many_waiting_requests_share_a_line():
+    told = []
+    broken = lambda handler: handler.answer({"error": "busy"}, 500)
+    with (
+        serve(misbehave_first(broken)) as server,
+        connect(server, first_pause=0.0, longest_pause=0.0, say=told.append) as client,
+    ):
+        waiting = [client.submit([{"role": "user", "content": str(n)}], {}) for n in range(20)]
+        assert [future.result().attempts for future in waiting] == [2] * 20
+    assert len(told) == 1, told
+
+
 def test_pictures_travel_as_data():
     image = np.full((4, 6, 3), 200, np.uint8)
     content = [{"type": "image", "image": image}, {"type": "text", "text": "look"}]

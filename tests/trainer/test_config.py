@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import subprocess
 import sys
@@ -158,6 +159,26 @@ def test_warm_up_of_the_released_search_recipe_has_an_effect() -> None:
     warmup = args.get_warmup_steps(args.max_steps)
     schedule = get_scheduler(args.lr_scheduler_type, optimizer, warmup, args.max_steps)
     assert warmup == args.max_steps // 10 and schedule.get_last_lr() == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("profile", "turns", "replies"), [("paper", None, 4), ("paper", 6, 6), ("search-r1", None, 5), ("search-r1", 6, 7)]
+)
+def test_the_released_search_recipe_leaves_the_turns_to_the_environment(
+    profile: str, turns: int | None, replies: int
+) -> None:
+    from seed_trainer.commands.rl import environment
+
+    kwargs = {"collection": "tiny"} | ({} if turns is None else {"max_turns": turns})
+    flags = ["--recipe", "released/search_qa", "--env_profile", profile, "--env_kwargs", json.dumps(kwargs)]
+    env = environment(resolved(*flags).parts[0])[0]()
+    env.reset(seed=0)
+    ends = []
+    while not any(ends):
+        *_, terminated, truncated, info = env.step("<think>hm</think><search>river</search>")
+        ends.append(terminated or truncated)
+    env.close()
+    assert (len(ends), truncated, info["stop_reason"]) == (replies, True, "turn_limit")
 
 
 @pytest.mark.parametrize("env_id", ["seed/SearchQA-v0", "seed/ALFWorld-v0"])

@@ -95,3 +95,32 @@ def test_configuration_files(capsys: pytest.CaptureFixture[str], tmp_path: Path)
         assert "<hidden>" in run(capsys, "rl", "--config", path, *given, code=2)
     finally:
         os.environ.pop("SOME_NAME_KEY", None)
+
+
+def test_supervised_training_with_a_token(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    data = ["--env_profile", "compact", "--split", "compact_train", "--tasks", 2, "--repeats", 1]
+    run(capsys, "data", *data, "--annotator", "rules_terse", "--output_dir", tmp_path / "data")
+    options = ["--data", tmp_path / "data", "--model_name_or_path", "builtin/alfworld-tiny", "--use_cpu", "--bf16"]
+    options += ["false", "--max_steps", 1, "--save_strategy", "steps", "--save_steps", 1, "--hub_token", CANARY]
+    run(capsys, "sft", *options, "--output_dir", tmp_path / "run", "--dry_run")
+    run(capsys, "sft", *options, "--output_dir", tmp_path / "run")
+    assert leaks(tmp_path) == []
+    assert {"training_args.bin", "README.md"} <= {path.name for path in (tmp_path / "run").rglob("*")}
+    assert "<hidden>" in run(capsys, "sft", *options, "--output_dir", tmp_path, "--seed", CANARY, code=2)
+
+
+def test_value_alignment_with_a_token(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    options = ["--config", "smoke_cpu", "--model_name_or_path", "builtin/alfworld-tiny", "--hub_token", CANARY]
+    options += ["--states", 1, "--responses", 2, "--continuations", 2, "--env_max_steps", 2, "--output_dir", tmp_path]
+    run(capsys, "align", *options)
+    assert leaks(tmp_path) == []
+    assert "<hidden>" in run(capsys, "align", *options, "--align_seed", CANARY, code=2)
+
+
+def test_the_texts_of_a_configuration_with_a_password(capsys: pytest.CaptureFixture[str]) -> None:
+    address = f"http://user:{CANARY}@127.0.0.1:1"
+    what = ["inspect", "--env_profile", "compact", "--split", "compact_train", "--turn", 0]
+    assert "see http://<hidden>@" in run(capsys, *what, "--skill", f"see {address}")
+    kwargs = {"retriever": address, "retriever_options": {"token": CANARY}, "collection": "tiny"}
+    secret = ["--env_id", "seed/SearchQA-v0", "--env_kwargs", json.dumps(kwargs)]
+    run(capsys, "inspect", *secret, code=2)

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 import torch
-from word_world import GROWING, WINDOW, WORDS, WordEnv
+from word_world import GROWING, WINDOW, WORDS, WordEnv, small_model
 
 from seed_envs.rollout import Request
+from seed_envs.tasks import TaskSpec
 from seed_trainer.acting.rollout import TokenPolicy
 from seed_trainer.learning.scores import distilled_mask
 from seed_trainer.settings.presets import METHODS
@@ -49,6 +50,26 @@ def test_training_solves_the_word_world(make_trainer: TrainerFactory, options: d
     trainer.train()
     after = trainer.evaluate()["eval_success"]
     assert before < 0.75 and after >= 0.85, (before, after)
+
+
+@pytest.mark.parametrize(
+    ("profile", "analyzer", "longest_answer", "decoded"),
+    [(GROWING, "turn", 4096, 3), (WINDOW, "json", 4096, 32), (WINDOW, "json", 20, 20)],
+    ids=["plain", "json", "json, longest answer"],
+)
+def test_max_skill_length_bounds_what_is_decoded(
+    make_trainer: TrainerFactory, profile: Any, analyzer: str, longest_answer: int, decoded: int
+) -> None:
+    lengths = {"max_skill_length": 2, "max_analysis_length": longest_answer, "skill_temperature": 0.0}
+    endless = small_model()  # untaught: it says one word for ever
+    trainer = make_trainer(profile, model=endless, beta=0.0, skill_analyzer=analyzer, **lengths)
+    episodes = trainer.actor.play([TaskSpec(word) for word in WORDS], trainer.actor.decoding(1.0))
+    passes: list[object] = []
+    endless.register_forward_hook(lambda *call: passes.append(call))
+    skills = trainer.analyst.write(episodes)
+    assert [len(skill.answer_ids) for skill in skills] == [decoded] * len(WORDS)
+    assert len(passes) == decoded
+    assert {skill.reason for skill in skills} <= {"truncated", "loop"}
 
 
 @pytest.mark.parametrize("profile", [GROWING, WINDOW], ids=["episode", "turn"])
