@@ -173,7 +173,7 @@ def test_the_released_search_recipe_leaves_the_turns_to_the_environment(
     flags = ["--recipe", "released/search_qa", "--env_profile", profile, "--env_kwargs", json.dumps(kwargs)]
     env = environment(resolved(*flags).parts[0])[0]()
     env.reset(seed=0)
-    ends = []
+    ends: list[Any] = []
     while not any(ends):
         *_, terminated, truncated, info = env.step("<think>hm</think><search>river</search>")
         ends.append(terminated or truncated)
