@@ -13,7 +13,7 @@ from word_world import GROWING, WINDOW, WORDS
 
 from seed_envs.tasks import TaskSpec
 from seed_trainer.learning import losses
-from seed_trainer.learning.scores import GATES, GateRule, Scores
+from seed_trainer.learning.scores import GATES, GateRule, Scores, loss_mask
 from seed_trainer.trainer import SEEDTrainer
 from seed_trainer.watching import branching
 from seed_trainer.watching.staleness import staleness_metrics
@@ -163,3 +163,9 @@ def test_work_that_is_zero_is_left_out_and_weights_are_the_same(
         assert len(records) == 8, "episodes of such a round are recorded too"
     assert torch.equal(results[0], results[1])
     assert scored == [[True, False, False, False], [True] * 4]
+
+
+def test_environment_text_is_in_no_loss() -> None:
+    policy, ours = torch.tensor([[1, 1, 1, 0]]), torch.tensor([[1, 0, 1, 1]])
+    assert loss_mask({"completion_mask": policy}).tolist() == [[1, 1, 1, 0]]
+    assert loss_mask({"completion_mask": policy, "tool_mask": ours}).tolist() == [[1, 0, 1, 0]]
