@@ -8,10 +8,12 @@ this way, but rows and micro-batches with the fillers among them, which makes it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 UNITS = {
     **dict.fromkeys(("dapo", "cispo", "vespo"), "token"),
@@ -48,6 +50,37 @@ def round_counts(loss_type: str, policy: Sequence[Tensor], distilled: Sequence[T
     return torch.stack([real, count_units(loss_type, distilled), torch.as_tensor(with_fillers).to(real)])
 
 
+def share_counts(parts: Sequence[dict[str, Any]], counts: Tensor) -> None:
+    """Give the micro-batches of a round the units of ``Agg`` and the factor that fillers take from TRL's mean.
+
+    Args:
+        parts: The micro-batches of this process.
+        counts: What :func:`round_counts` returned, summed over processes, shape (3,).
+    """
+    policy, distilled, with_fillers = counts
+    for part in parts:
+        part |= {
+            "rl_units": policy,
+            "opd_units": distilled,
+            "filler_factor": with_fillers / policy.clamp(min=1.0),
+        }
+
+
+@contextmanager
+def fillers_undone(trainer: Any, inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Lend inputs with which TRL's mean has fillers among its units and comes out as the mean without them.
+
+    Its policy term is linear in the advantages (the loss types that count fillers are) and in ``beta``; entropy bonus
+    and router loss have means of their own and stay as they are.
+    """
+    factor, beta = inputs["filler_factor"], trainer.beta
+    trainer.beta = beta * float(factor)
+    try:
+        yield {**inputs, "advantages": inputs["advantages"] * factor}
+    finally:
+        trainer.beta = beta
+
+
 def _per_row(values_BT: Tensor, mask_BT: Tensor, max_length: int) -> Tensor:
     return ((values_BT * mask_BT).sum(-1) / mask_BT.sum(-1).clamp(min=1.0)).sum()
 
@@ -81,9 +114,3 @@ def aggregate(
     if loss_type not in SUMS:
         raise ValueError(f"loss_type={loss_type!r} has no known normaliser for the distillation term; use dapo")
     return SUMS[loss_type](values_BT, mask_BT, max_length) / (units.clamp(min=1.0) * share)
-
-
-def zero_loss(model: nn.Module) -> Tensor:
-    """Return 0 with a gradient of 0 for every trainable parameter, so that an optimiser steps as it would have."""
-    zeros = [(parameter * 0.0).sum() for parameter in model.parameters() if parameter.requires_grad]
-    return torch.stack(zeros).sum()

@@ -5,35 +5,68 @@ Only ``actor_skill=always`` (the starred methods) shows a library skill here. Sa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from accelerate import Accelerator
 from accelerate.utils import gather_object
+from torch import nn
 
 from seed_envs.trajectory import Trajectory
 from seed_trainer.acting.actor import Actor
-from seed_trainer.watching.panels import compact_record, panel_tasks
+from seed_trainer.settings.config import SEEDConfig
+from seed_trainer.watching.linelog import LineLog
+from seed_trainer.watching.panels import EVALUATIONS_FILE, compact_record, panel_tasks, summarise
 
 
-def play_panel(
-    actor: Actor,
-    panel: Any,
-    accelerator: Accelerator,
-    skill_for: Callable[[Trajectory], str] | None = None,
-) -> list[dict[str, Any]]:
-    """Play a panel on all processes and return the compact records of its episodes.
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    """Switch dropout and its like off for the time of the block."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)
+
+
+class PanelPlayer:
+    """Plays panels and keeps their episodes in ``evaluations.jsonl``.
 
     Args:
+        args: Configuration.
         actor: The policy.
-        panel: Rows that name the tasks.
-        accelerator: Says which part of the panel this process plays.
-        skill_for: Gives the skill to show in the actor's own prompts.
+        accelerator: Says which part of a panel this process plays.
     """
-    tasks = panel_tasks(panel, actor.args.eval_repeats)
-    mine = tasks[accelerator.process_index :: accelerator.num_processes]
-    decoding = actor.decoding(actor.args.eval_temperature)
-    episodes = actor.play(mine, decoding, skill_for) if mine else []
-    actor.sampler.forget()
-    records: list[dict[str, Any]] = gather_object([compact_record(episode) for episode in episodes])
-    return records
+
+    def __init__(self, args: SEEDConfig, actor: Actor, accelerator: Accelerator) -> None:
+        self.args = args
+        self.actor = actor
+        self.accelerator = accelerator
+        self.log = LineLog(Path(args.output_dir) / EVALUATIONS_FILE)
+
+    def measure(
+        self, model: nn.Module, panel: Any, prefix: str, step: int, advice: Callable[[Trajectory], str]
+    ) -> dict[str, Any]:
+        """Play a panel on all processes and return its metrics.
+
+        Args:
+            model: What the actor samples from.
+            panel: Rows that name the tasks.
+            prefix: Begins the name of every metric.
+            step: Optimiser steps made.
+            advice: Gives the skill that the starred methods show in the actor's own prompts.
+        """
+        tasks = panel_tasks(panel, self.args.eval_repeats)
+        mine = tasks[self.accelerator.process_index :: self.accelerator.num_processes]
+        decoding = self.actor.decoding(self.args.eval_temperature)
+        with _evaluating(model):
+            skill_for = advice if self.args.actor_skill == "always" else None
+            episodes = self.actor.play(mine, decoding, skill_for) if mine else []
+        self.actor.sampler.forget()
+        records: list[dict[str, Any]] = gather_object([compact_record(episode) for episode in episodes])
+        if self.accelerator.is_main_process:
+            self.log.append(step, {"prefix": prefix, "episodes": records})
+        return summarise(records, prefix)

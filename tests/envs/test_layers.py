@@ -46,7 +46,7 @@ FAMILIES = ("alfworld", "webshop", "search_qa", "vision")
 ROOMS = (
     "errors",  # of all
     *("settings", "acting", "skills", "learning", "watching", "keeping"),  # the wings
-    *("report", "stage1", "tiny", "trainer"),
+    *("report", "stage1", "tiny", "run", "trainer"),
     *("commands", "quickstart", "cli"),
 )
 """The rooms of ``seed_trainer`` from the ground up: each may import itself and those before it."""
