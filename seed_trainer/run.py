@@ -16,6 +16,7 @@ from datasets import Dataset
 from transformers import ProgressCallback, Trainer, TrainerCallback
 from trl import GRPOTrainer
 
+from seed_envs.processors import seeing_processor
 from seed_envs.profiles import Profile
 from seed_trainer.acting.actor import Actor
 from seed_trainer.acting.encoding import ChatEncoder
@@ -65,7 +66,7 @@ class SEEDRun(KeptTrainer, GRPOTrainer):
         env_id: Name recorded in trajectories.
         train_dataset: Rows with ``task_id``, ``split`` and/or ``seed``; one row is one task.
         eval_dataset: The fixed evaluation panel, same columns.
-        processing_class: Tokenizer or processor; loaded from the model's path by default.
+        processing_class: Tokenizer or processor; read from the model's path by default, without torchvision too.
         callbacks: Further callbacks.
         optimizers: Optimiser and scheduler.
         peft_config: Adapter configuration.
@@ -100,6 +101,8 @@ class SEEDRun(KeptTrainer, GRPOTrainer):
         if len(train_dataset) < tasks_per_round:
             raise ValueError(f"{len(train_dataset)} training tasks are fewer than the {tasks_per_round} of one round")
         self.identity = run_identity(args, **run_facts(model, env_id, profile, train_dataset))
+        if processing_class is None and isinstance(model, str):
+            processing_class = seeing_processor(model, args.model_init_kwargs)
         super().__init__(
             model=model,
             reward_funcs=_no_reward,
@@ -134,13 +137,14 @@ class SEEDRun(KeptTrainer, GRPOTrainer):
         )
         self.player = EpisodePlayer(make_env, env_id, profile, args.concurrent_episodes, args.env_backend)
         self.generator = torch.Generator(device=self.accelerator.device)
-        sampler = make_sampler(self, args, self.generator)
+        reader = self.encoder.pictures
+        sampler = make_sampler(self, args, self.generator, reader)
         self.actor = Actor(args, self.encoder, sampler, self.player, self.generator)
         self.analyst = Analyst(args, self.encoder, sampler, profile, lambda: self.accelerator.unwrap_model(self.model))
         # Who scores and who teaches
         self.clock = Clock()
         self.teacher_weights = TeacherWeights(args)
-        self.scorer = Scorer(self, args, self.teacher_weights, self.clock)
+        self.scorer = Scorer(self, args, self.teacher_weights, self.clock, reader)
         self.teaching = Teaching(args, self.scorer, self.encoder, profile)
         # Who watches
         self.sink = MetricSink(self._metrics["train"])

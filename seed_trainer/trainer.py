@@ -46,6 +46,7 @@ class SEEDTrainer(SEEDRun):
     """
 
     _block: Block | None = None
+    _fields: Batch = {}
     _captured: list[tuple[Tensor, Tensor]] | None = None
     _tag_names = ["seed", "grpo", "trl"]
     _name = "SEED"
@@ -126,20 +127,34 @@ class SEEDTrainer(SEEDRun):
         return filler_target(counts, self.args.steps_per_generation, self.num_generations)
 
     def _score(self, block: Block) -> Batch:
-        """Let TRL pad the rows and score them; its own reward statistics and log rows are thrown away."""
+        """Let TRL pad the rows and score them; its own reward statistics and log rows are thrown away.
+
+        TRL would render and process the pictures of prompts again, and knows none inside a completion: it is told of
+        none, and every scoring gets what was read of them once.
+        """
         self._block = block
-        blank = [{"role": "user", "content": ""}]
-        inputs: list[dict[str, Any]] = [{"prompt": row.messages if row.images else blank} for row in block.rows]
+        self._fields = self._picture_fields(block)
+        inputs: list[dict[str, Any]] = [{"prompt": [{"role": "user", "content": ""}]} for _ in block.rows]
         logs, self._logs = self._logs, measures.scratch_logs()
         try:
             with self.clock("scoring"):
                 batch: Batch = super()._generate_and_score_completions(inputs)
         finally:
             self._logs, self._block = logs, None
+        batch.update(self._fields)
+        self._fields = {}
         device = self.accelerator.device
         batch["row"] = torch.arange(len(block.rows), device=device)
         batch["episode"] = torch.tensor([row.episode for row in block.rows], device=device)
         return {**batch, **self.gates.columns(block, device)}
+
+    def _picture_fields(self, block: Block) -> Batch:
+        """Return the pictures of a round's rows as TRL's columns; none for a model that reads text."""
+        if self.encoder.pictures is None:
+            return {}
+        fields = self.encoder.pictures.fields([row.images or [] for row in block.rows])
+        device = self.accelerator.device
+        return {name: value.to(device) if isinstance(value, Tensor) else value for name, value in fields.items()}
 
     def _count(self, parts: list[Batch]) -> None:
         """Give the micro-batches of a round the units of ``Agg`` and the factor that fillers take from TRL's mean."""
@@ -172,6 +187,7 @@ class SEEDTrainer(SEEDRun):
         if kwargs.get("batch_size") is not None:
             # TRL's chunk is per_device_train_batch_size rows, which is one row per forward in the turn layout.
             kwargs["batch_size"] = max(kwargs["batch_size"], math.ceil(len(args[0]) / self.args.steps_per_generation))
+        kwargs = self.scorer.seeing(args[0], {**kwargs, **self._fields})
         result = super()._get_per_token_logps_and_entropies(model, *args, **kwargs)
         if self._captured is not None:
             self._captured.append((result[0], result[1].detach()))
@@ -181,7 +197,6 @@ class SEEDTrainer(SEEDRun):
         """Hand the rows of the round to TRL instead of generating."""
         rows = self._current.rows
         logprobs = [row.logprobs for row in rows] if self.use_vllm else None
-        images = [row.images for row in rows] if any(row.images for row in rows) else None
         measures.log_tokens(self.sink, self.state, self.accelerator, rows)
         return (
             [row.prompt_ids for row in rows],
@@ -190,7 +205,7 @@ class SEEDTrainer(SEEDRun):
             [[{"role": "assistant", "content": ""}] for _ in rows],
             logprobs,
             {},
-            images,
+            None,
             [],
         )
 

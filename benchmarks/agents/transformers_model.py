@@ -18,6 +18,7 @@ from typing import Any
 from seed_envs.chat import Message
 from seed_envs.errors import ContextOverflow, require
 from seed_envs.preflight import Contestant, Say
+from seed_envs.processors import load_processor, sees
 from seed_envs.profiles import Profile
 from seed_envs.rollout import Reply, Request, failed_reply
 from seed_envs.trajectory import StopReason
@@ -26,7 +27,6 @@ from ..config import AgentSettings
 from ..errors import UnknownAgent
 from ..identity import hash_files
 from .base import Placement, SkillFor
-from .processors import load_processor
 from .skills import load_skills
 
 #: Files of a model folder, by what they hold.
@@ -157,16 +157,14 @@ class TransformersAgent:
         if not sys.stderr.isatty():
             disable_progress_bar()  # a log is no place for a bar
         config = AutoConfig.from_pretrained(**source)
-        self._sees = getattr(config, "vision_config", None) is not None
+        self._sees = sees(config)
         wanted = self._settings.device
         device = ("cuda" if torch.cuda.is_available() else "cpu") if wanted == "auto" else wanted
         dtype = self._settings.dtype if self._settings.dtype != "auto" or device != "cpu" else "float32"
         factory = AutoModelForImageTextToText if self._sees else AutoModelForCausalLM
         model: Any = factory.from_pretrained(**source, dtype=dtype)
         self._model = model.to(device).eval()
-        self._processor: Any = (
-            load_processor(self._name, config.model_type) if self._sees else AutoTokenizer.from_pretrained(**source)
-        )
+        self._processor: Any = load_processor(self._name) if self._sees else AutoTokenizer.from_pretrained(**source)
         self._tokenizer: Any = getattr(self._processor, "tokenizer", self._processor)
         self._tokenizer.padding_side = "left"
         if self._tokenizer.pad_token_id is None:
@@ -191,9 +189,14 @@ class TransformersAgent:
     def _encode(self, prompts: Sequence[str], conversations: Sequence[Sequence[Message]]) -> Any:
         if not self._sees:
             return self._tokenizer(list(prompts), padding=True, add_special_tokens=False, return_tensors="pt")
-        images = [image for messages in conversations for image in _images(messages)]
+        # One list per prompt: some processors refuse a flat list where prompts are several.
+        images = [_images(messages) for messages in conversations]
         return self._processor(
-            text=list(prompts), images=images or None, padding=True, add_special_tokens=False, return_tensors="pt"
+            text=list(prompts),
+            images=images if any(images) else None,
+            padding=True,
+            add_special_tokens=False,
+            return_tensors="pt",
         )
 
     def _generate(self, prompts: Sequence[str], requests: Sequence[Request]) -> list[Reply]:

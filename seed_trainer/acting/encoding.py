@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from seed_envs.chat import Message
+from seed_trainer.acting.pictures import PictureReader
 
 TokenIds = list[int]
 MAX_KNOWN_CONTINUATIONS = 20_000
@@ -27,7 +28,7 @@ def images_of(messages: Sequence[Message]) -> list[Any]:
 
 
 def _text_key(messages: Sequence[Message]) -> str:
-    """A key under which equal messages encode equally; images become placeholders before they are encoded here."""
+    """A key under which equal messages render equally; pictures become placeholders."""
     return repr([(message["role"], _without_images(message["content"])) for message in messages])
 
 
@@ -61,9 +62,9 @@ class ChatEncoder:
         self.chat_template = chat_template
         self.template_kwargs = dict(template_kwargs or {})
         self.eos_token_ids = list(eos_token_ids) or [tokenizer.eos_token_id]
-        self.is_vlm = processing_class is not tokenizer
+        self.pictures = PictureReader(processing_class) if processing_class is not tokenizer else None
         # Environments repeat themselves, and rendering a template costs more than a tiny model's forward pass.
-        self._known: dict[str, TokenIds] = {}
+        self._known: dict[tuple[str, tuple[str, ...]], TokenIds] = {}
         if chat_template is None and not getattr(processing_class, "chat_template", None):
             raise ValueError(
                 "the tokenizer has no chat template, which SEED needs to build conversations; use an instruction-tuned "
@@ -73,7 +74,7 @@ class ChatEncoder:
     def _render(self, conversations: Sequence[Sequence[Message]], generation_prompt: bool) -> list[str]:
         if not conversations:
             return []
-        if self.is_vlm:
+        if self.pictures is not None:
             from trl.data_utils import prepare_multimodal_messages
 
             conversations = [prepare_multimodal_messages(list(messages)) for messages in conversations]
@@ -89,17 +90,24 @@ class ChatEncoder:
     def _encode_texts(self, texts: list[str]) -> list[TokenIds]:
         return [list(ids) for ids in self.tokenizer(texts, add_special_tokens=False)["input_ids"]] if texts else []
 
+    def _shown(self, conversations: Sequence[Sequence[Message]]) -> list[tuple[str, ...]]:
+        """Return what stands for the pictures of every conversation."""
+        if self.pictures is None:
+            return [()] * len(conversations)
+        return self.pictures.texts([images_of(messages) for messages in conversations])
+
+    def _filled(self, texts: list[str], shown: Sequence[tuple[str, ...]]) -> list[str]:
+        if self.pictures is None:
+            return texts
+        return [self.pictures.fill(text, texts_of) for text, texts_of in zip(texts, shown, strict=True)]
+
     def prompts(self, conversations: Sequence[Sequence[Message]]) -> list[TokenIds]:
         """Encode conversations up to and including the generation prompt.
 
         Images become as many placeholder tokens as the processor makes of them.
         """
         texts = self._render(conversations, generation_prompt=True)
-        images = [images_of(messages) for messages in conversations]
-        if self.is_vlm and any(images):
-            encoded = self.processing_class(text=texts, images=[image for row in images for image in row])
-            return [list(ids) for ids in encoded["input_ids"]]
-        return self._encode_texts(texts)
+        return self._encode_texts(self._filled(texts, self._shown(conversations)))
 
     def continuations(self, conversations: Sequence[Sequence[Message]]) -> list[TokenIds]:
         """Encode what follows a finished reply: new messages and the next generation prompt.
@@ -113,16 +121,17 @@ class ChatEncoder:
         Raises:
             ValueError: If the chat template rewrites earlier turns, so that no conversation can be extended.
         """
-        keys = [_text_key(messages) for messages in conversations]
+        keys = list(zip(map(_text_key, conversations), self._shown(conversations), strict=True))
         fresh = {key: messages for key, messages in zip(keys, conversations, strict=True) if key not in self._known}
         if fresh:
             if len(self._known) + len(fresh) > MAX_KNOWN_CONTINUATIONS:
                 self._known.clear()
                 fresh = dict(zip(keys, conversations, strict=True))
-            self._known.update(zip(fresh, self._new_continuations(list(fresh.values())), strict=True))
+            texts = self._filled(self._continued_texts(list(fresh.values())), [shown for _, shown in fresh])
+            self._known.update(zip(fresh, self._encode_texts(texts), strict=True))
         return [list(self._known[key]) for key in keys]
 
-    def _new_continuations(self, conversations: Sequence[Sequence[Message]]) -> list[TokenIds]:
+    def _continued_texts(self, conversations: Sequence[Sequence[Message]]) -> list[str]:
         before: list[Message] = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
         base = self._render([before], generation_prompt=False)[0]
         ends = [self.tokenizer.convert_ids_to_tokens(token) for token in self.eos_token_ids]
@@ -133,7 +142,7 @@ class ChatEncoder:
                 "this chat template does not keep earlier turns unchanged (or ends replies without an end-of-turn "
                 "token), so a conversation cannot be extended token by token; use rollout_layout=turn"
             )
-        return self._encode_texts([text[cut:] for text in texts])
+        return [text[cut:] for text in texts]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of a reply without special tokens."""

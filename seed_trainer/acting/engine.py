@@ -14,17 +14,40 @@ import torch
 from trl import GRPOTrainer
 from trl.models.utils import unwrap_model_for_generation
 
-from seed_trainer.acting.generation import CachedSampler, Decoding, EngineSampler, Sampler
+from seed_trainer.acting.generation import (
+    CachedSampler,
+    Decoding,
+    EngineSampler,
+    GrowableLayer,
+    Sampler,
+    make_cache,
+)
+from seed_trainer.acting.pictures import COUNTS, PictureReader
 from seed_trainer.settings.config import SEEDConfig
 
 
-def make_sampler(trainer: GRPOTrainer, args: SEEDConfig, generator: torch.Generator) -> Sampler:
-    """Return the configured sampler; the cached loop draws from the generator."""
+def make_sampler(
+    trainer: GRPOTrainer, args: SEEDConfig, generator: torch.Generator, reader: PictureReader | None
+) -> Sampler:
+    """Return the configured sampler; the cached loop draws from the generator.
+
+    Args:
+        trainer: Owner of the model.
+        args: Configuration.
+        generator: Source of randomness.
+        reader: Reads pictures, for models that see.
+
+    Raises:
+        ValueError: If ``rollout_engine=cached`` cannot work for the model.
+    """
     engine = args.rollout_engine
+    obstacle = "it samples in another process" if trainer.use_vllm else uncached(trainer.model, reader)
     if engine == "auto":
-        engine = "trl" if trainer.use_vllm or trainer._is_vlm else "cached"
+        engine = "trl" if obstacle else "cached"
     if engine == "trl":
-        return EngineSampler(functools.partial(engine_generate, trainer))
+        return EngineSampler(functools.partial(engine_generate, trainer, reader))
+    if obstacle:
+        raise ValueError(f"rollout_engine=cached cannot be used here: {obstacle}; use rollout_engine=auto")
 
     def unwrap() -> Any:
         kwargs = args.gradient_checkpointing_kwargs
@@ -33,7 +56,23 @@ def make_sampler(trainer: GRPOTrainer, args: SEEDConfig, generator: torch.Genera
         )
 
     pad_token_id = trainer._tokenizer.pad_token_id
-    return CachedSampler(unwrap, trainer.eos_token_ids, pad_token_id, trainer.accelerator.device, generator)
+    return CachedSampler(unwrap, trainer.eos_token_ids, pad_token_id, trainer.accelerator.device, generator, reader)
+
+
+def uncached(model: Any, reader: PictureReader | None) -> str:
+    """Return why a model that sees cannot keep its cache from turn to turn; empty if it can, or reads text alone.
+
+    A cache that forgets (a sliding window) counts the padding between turns as if it were text. Tokens of one picture
+    that see each other in both directions need a mask that the cached loop does not make; a processor that names token
+    types without positions of their own tells of such a model.
+    """
+    if reader is None:
+        return ""
+    if any(type(layer) is not GrowableLayer for layer in make_cache(model.config).layers):
+        return "the model's cache forgets, and pictures would be forgotten before the text around them"
+    if "token_type_ids" in reader.processor.model_input_names:
+        return "the tokens of a picture see each other in both directions"
+    return ""
 
 
 @contextmanager
@@ -74,22 +113,22 @@ def decoding_settings(trainer: GRPOTrainer, decoding: Decoding) -> Iterator[None
             setattr(config, name, value)
 
 
-def image_fields(
-    trainer: GRPOTrainer, contexts: Sequence[list[int]], images: Sequence[list[Any]] | None
-) -> dict[str, Any]:
+def image_fields(reader: PictureReader | None, contexts: Sequence[list[int]], images: Sequence[list[Any]]) -> Any:
     """Return the model's image inputs for contexts whose ids already hold the image placeholders."""
-    flat = [image for row in images or [] for image in row]
-    if not flat:
+    fields = reader.fields(images) if reader is not None else {}
+    if not fields or reader is None:
         return {}
-    processor: Any = trainer.processing_class
-    fields = dict(processor.image_processor(images=flat, return_tensors="pt"))
-    placeholder = trainer._image_pad_token_id
-    fields["mm_token_type_ids"] = [[int(token == placeholder) for token in ids] for ids in contexts]
-    return fields
+    # TRL pads lists of one entry per token as it pads the ids.
+    types = {name: [reader.token_types(torch.tensor(ids))[name].tolist() for ids in contexts] for name in reader.types}
+    return {**{name: value for name, value in fields.items() if name not in COUNTS}, **types}
 
 
 def engine_generate(
-    trainer: GRPOTrainer, contexts: list[list[int]], images: Sequence[list[Any]] | None, decoding: Decoding
+    trainer: GRPOTrainer,
+    reader: PictureReader | None,
+    contexts: list[list[int]],
+    images: Sequence[list[Any]] | None,
+    decoding: Decoding,
 ) -> tuple[list[list[int]], list[list[float]] | None]:
     """Generate one continuation per context with TRL's own engine.
 
@@ -98,5 +137,7 @@ def engine_generate(
     """
     per_row = list(images) if images is not None and any(images) else None
     with decoding_settings(trainer, decoding):
-        ids, logprobs = trainer._generate_single_turn(contexts, per_row, image_fields(trainer, contexts, images), 1)
+        ids, logprobs = trainer._generate_single_turn(
+            contexts, per_row, image_fields(reader, contexts, images or []), 1
+        )
     return ids, logprobs

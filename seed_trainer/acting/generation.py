@@ -1,7 +1,8 @@
 """Sampling token by token, with a key-value cache that survives from turn to turn.
 
-For text models inside the training process: no weights are copied and nothing is encoded twice. Vision-language
-models and vLLM go through TRL's generation instead (:class:`EngineSampler`). No beam search, no penalties.
+Inside the training process: no weights are copied and nothing is encoded twice, a picture that a conversation showed
+in an earlier turn included. vLLM, and models whose pictures see each other in both directions, go through TRL's
+generation instead (:class:`EngineSampler`). No beam search, no penalties.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import functools
 import inspect
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
+
+from seed_trainer.acting.pictures import COUNTS, PictureReader
 
 
 @dataclass
@@ -122,17 +125,31 @@ def make_cache(config: Any) -> Cache:
     return cache
 
 
+def rope_index(model: Any) -> Callable[..., tuple[Tensor, Tensor]] | None:
+    """Return what a model computes the positions of pictures with, where they have one per axis (M-RoPE)."""
+    return next((part.get_rope_index for part in model.modules() if hasattr(part, "get_rope_index")), None)
+
+
 @functools.cache
 def cache_argument(model_class: Any) -> str:
     """Return the name under which a model takes its cache; transformers is renaming ``past_key_values``."""
     return "cache" if "cache" in inspect.signature(model_class.forward).parameters else "past_key_values"
 
 
-def pick_tokens(logits_BV: Tensor, decoding: Decoding, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+def pick_tokens(
+    logits_BV: Tensor, decoding: Decoding, generator: torch.Generator | None, never: Sequence[int] = ()
+) -> tuple[Tensor, Tensor]:
     """Pick one token per row.
 
+    Args:
+        logits_BV: Logits of the next token.
+        decoding: How to sample.
+        generator: Source of randomness.
+        never: Ids that are not picked: a placeholder in a reply would stand for a picture that nobody took.
+
     Returns:
-        Ids and log-probabilities, both shape (B,). The log-probabilities are those of the distribution sampled from.
+        Ids and log-probabilities, both shape (B,). The log-probabilities are those of the distribution sampled from,
+        with the weight of ``never`` left in it, as whoever scores the tokens has it.
 
     Raises:
         FloatingPointError: If a logit is not a number, as after a diverged update.
@@ -142,13 +159,16 @@ def pick_tokens(logits_BV: Tensor, decoding: Decoding, generator: torch.Generato
             "the model's logits are not numbers: its weights have diverged; lower learning_rate or opd_coef, or raise "
             "beta, and go on from an earlier checkpoint"
         )
+    index = torch.tensor(never, dtype=torch.long, device=logits_BV.device)
+    allowed_BV = logits_BV.float().index_fill(1, index, -torch.inf)
     if decoding.temperature == 0:
-        logps_BV = torch.log_softmax(logits_BV.float(), dim=-1)
-        ids_B = logits_BV.argmax(dim=-1)
+        ids_B = allowed_BV.argmax(dim=-1)
+        kept_BV = logits_BV.float()
     else:
-        logits_BV = _filtered(logits_BV.float() / decoding.temperature, decoding)
-        logps_BV = torch.log_softmax(logits_BV, dim=-1)
-        ids_B = torch.multinomial(logps_BV.exp(), 1, generator=generator).squeeze(1)
+        allowed_BV = _filtered(allowed_BV / decoding.temperature, decoding)
+        ids_B = torch.multinomial(allowed_BV.log_softmax(-1).exp(), 1, generator=generator).squeeze(1)
+        kept_BV = allowed_BV.index_copy(1, index, logits_BV[:, index].float() / decoding.temperature)
+    logps_BV = torch.log_softmax(kept_BV, dim=-1)
     return ids_B, logps_BV.gather(1, ids_B[:, None]).squeeze(1)
 
 
@@ -167,12 +187,42 @@ def _filtered(logits_BV: Tensor, decoding: Decoding) -> Tensor:
 
 @dataclass
 class _CacheState:
-    """What the key-value cache holds: a rectangle in which 0 in ``mask`` marks padding."""
+    """What the key-value cache holds: a rectangle (B, L) in which 0 in ``mask`` marks padding.
+
+    Attributes:
+        cache: Keys and values.
+        keys: Name of every row.
+        seen: Token ids of every row, without padding.
+        mask: 1 on tokens.
+        next_B: Position of the next token of every row.
+        pictures: Number of pictures that every row has read.
+        planes: What computes the positions of pictures, where the model has them (see :func:`rope_index`).
+    """
 
     cache: Cache
     keys: list[Hashable]
     seen: list[list[int]]
-    mask: Tensor = field(default_factory=lambda: torch.zeros(0, 0))
+    mask: Tensor
+    next_B: Tensor
+    pictures: list[int]
+    planes: Callable[..., tuple[Tensor, Tensor]] | None = None
+
+    @classmethod
+    def empty(cls, config: Any, keys: list[Hashable], device: torch.device) -> _CacheState:
+        """Return the state of a cache that holds nothing yet."""
+        zeros = torch.zeros(len(keys), dtype=torch.long, device=device)
+        return cls(make_cache(config), keys, [[] for _ in keys], zeros[:, None][:, :0], zeros, [0] * len(keys))
+
+    def keep(self, rows: list[int]) -> None:
+        """Keep some rows, in the order given."""
+        if rows == list(range(len(self.keys))):
+            return
+        index = torch.tensor(rows, device=self.mask.device)
+        for layer in self.cache.layers:
+            layer.batch_select_indices(index)  # type: ignore[union-attr]
+        self.mask, self.next_B = self.mask[index], self.next_B[index]
+        self.keys, self.seen = [self.keys[row] for row in rows], [self.seen[row] for row in rows]
+        self.pictures = [self.pictures[row] for row in rows]
 
 
 class CachedSampler:
@@ -184,6 +234,7 @@ class CachedSampler:
         pad_token_id: Id for padding.
         device: Where the model is.
         generator: Source of randomness; None uses torch's global one.
+        reader: Reads pictures, for models that see.
     """
 
     def __init__(
@@ -193,12 +244,14 @@ class CachedSampler:
         pad_token_id: int,
         device: torch.device,
         generator: torch.Generator | None = None,
+        reader: PictureReader | None = None,
     ) -> None:
         self.unwrap = unwrap
         self.eos = torch.tensor(list(eos_token_ids), device=device)
         self.pad_token_id = pad_token_id
         self.device = device
         self.generator = generator
+        self.reader = reader
         self._state: _CacheState | None = None
 
     def forget(self) -> None:
@@ -216,15 +269,17 @@ class CachedSampler:
         """Continue every context; see :class:`Sampler`.
 
         Raises:
-            ValueError: If images are given.
+            ValueError: For images without a reader of pictures.
         """
-        if images is not None and any(images):
-            raise ValueError("the cached sampler is for text; set rollout_engine=trl for models with images")
+        rows = [list(row) for row in images or [[] for _ in contexts]]
+        if any(rows) and self.reader is None:
+            raise ValueError("a prompt holds pictures and the model reads text alone; use a vision-language model")
         if not contexts:
             return []
         with self.unwrap() as model:
             state = self._align(list(keys), contexts, model.config)
-            return self._continue(model, state, contexts, decoding)
+            state.planes = rope_index(model) if self.reader else None
+            return self._continue(model, state, contexts, decoding, rows)
 
     def _align(self, keys: list[Hashable], contexts: Sequence[list[int]], config: Any) -> _CacheState:
         """Keep the cache of rows whose context was extended; start anew if any row is new or was rewritten."""
@@ -237,19 +292,18 @@ class CachedSampler:
                 for row, context in zip(rows, contexts, strict=True)
             )
             if kept:
-                if rows != list(range(len(state.keys))):
-                    index = torch.tensor(rows, device=self.device)
-                    for layer in state.cache.layers:
-                        layer.batch_select_indices(index)  # type: ignore[union-attr]
-                    state.mask = state.mask[index]
-                    state.keys, state.seen = keys, [state.seen[row] for row in rows]
+                state.keep(rows)
                 return state
-        mask = torch.zeros(len(keys), 0, dtype=torch.long, device=self.device)
-        self._state = _CacheState(make_cache(config), keys, [[] for _ in keys], mask)
+        self._state = _CacheState.empty(config, keys, self.device)
         return self._state
 
     def _continue(
-        self, model: Any, state: _CacheState, contexts: Sequence[list[int]], decoding: Decoding
+        self,
+        model: Any,
+        state: _CacheState,
+        contexts: Sequence[list[int]],
+        decoding: Decoding,
+        images: Sequence[list[Any]],
     ) -> list[Sampled]:
         fresh = [context[len(seen) :] for context, seen in zip(contexts, state.seen, strict=True)]
         width = max(map(len, fresh))
@@ -259,14 +313,16 @@ class CachedSampler:
             # Padding goes to the left, so that the last column is the last token of every row.
             ids[row, width - len(tokens) :] = torch.tensor(tokens)
             mask[row, width - len(tokens) :] = 1
-        logits = self._forward(model, state, ids.to(self.device), mask.to(self.device))
+        shown = [row[count:] for row, count in zip(images, state.pictures, strict=True)]
+        logits = self._forward(model, state, ids.to(self.device), mask.to(self.device), self._fields(shown))
         state.seen = [list(context) for context in contexts]
+        state.pictures = [len(row) for row in images]
         finished = torch.zeros(len(fresh), dtype=torch.bool, device=self.device)
         columns: list[Tensor] = []
         logps: list[Tensor] = []
         alive: list[Tensor] = []
         for index in range(decoding.max_new_tokens):
-            token, logp = pick_tokens(logits, decoding, self.generator)
+            token, logp = pick_tokens(logits, decoding, self.generator, self.reader.token_ids if self.reader else ())
             token = token.masked_fill(finished, self.pad_token_id)
             columns.append(token)
             logps.append(logp)
@@ -276,12 +332,16 @@ class CachedSampler:
             finished = finished | torch.isin(token, self.eos)
             if bool(finished.all()) or index + 1 == decoding.max_new_tokens:
                 break
-            logits = self._forward(model, state, token[:, None], step_mask[:, None])
+            logits = self._forward(model, state, token[:, None], step_mask[:, None], {})
         return self._collect(state, columns, logps, alive)
 
-    def _forward(self, model: Any, state: _CacheState, ids: Tensor, mask: Tensor) -> Tensor:
-        # Padding lies between the turns of a row, not only before them: positions count real tokens, not columns.
-        positions = (state.mask.sum(1, keepdim=True) + mask.cumsum(1) - 1).clamp(min=0)
+    def _fields(self, pictures: Sequence[Sequence[Any]]) -> dict[str, Tensor]:
+        """Return the model's inputs for pictures that were not read yet."""
+        fields = self.reader.fields(pictures) if self.reader else {}
+        return {name: value.to(self.device) for name, value in fields.items() if name not in COUNTS}
+
+    def _forward(self, model: Any, state: _CacheState, ids: Tensor, mask: Tensor, fields: dict[str, Tensor]) -> Tensor:
+        positions = self._positions(state, ids, mask, fields)
         state.mask = torch.cat([state.mask, mask], dim=1)
         model_class: Any = type(model)
         argument = cache_argument(model_class)
@@ -291,10 +351,28 @@ class CachedSampler:
             position_ids=positions,
             use_cache=True,
             logits_to_keep=1,
+            **fields,
             **{argument: state.cache},
         )
         logits: Tensor = output.logits[:, -1]
         return logits
+
+    def _positions(self, state: _CacheState, ids: Tensor, mask: Tensor, fields: dict[str, Tensor]) -> Tensor:
+        """Return positions, (B, W) or one plane per axis of the picture, and move the state's next ones on.
+
+        Padding lies between the turns of a row, not only before them: positions count real tokens, not columns.
+        """
+        planes = mask.cumsum(1) - 1
+        if state.planes is not None:
+            planes = planes.expand(3, -1, -1)
+            if self.reader is not None and "image_grid_thw" in fields:
+                # A picture takes up fewer positions than tokens, and its own do not depend on where the text begins.
+                types, grids = self.reader.token_types(ids), fields["image_grid_thw"]
+                planes, _ = state.planes(ids, image_grid_thw=grids, attention_mask=mask, **types)
+        planes = planes.masked_fill(mask == 0, -1)
+        positions = (planes + state.next_B[:, None]).clamp(min=0)
+        state.next_B = state.next_B + planes.amax(-1).reshape(-1, len(ids)).amax(0) + 1
+        return positions
 
     def _collect(
         self, state: _CacheState, columns: list[Tensor], logps: list[Tensor], alive: list[Tensor]

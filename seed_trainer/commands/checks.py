@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from seed_envs.errors import DependencyMissing
 from seed_envs.preflight import Contestant, Say, Words, preflight
 from seed_envs.profiles import Profile, profile_table
 from seed_envs.rollout import Policy, Reply, Request
@@ -51,24 +52,24 @@ def model_contestant(
     Raises:
         UserError: When they cannot be loaded, or the tokenizer has no chat template.
     """
-    from transformers import AutoConfig, AutoProcessor, AutoTokenizer
+    from transformers import AutoConfig
 
+    from seed_envs.processors import load_encoder, sees
     from seed_trainer.acting.encoding import ChatEncoder
 
     try:
         config = AutoConfig.from_pretrained(name, revision=revision)
-        sees = getattr(config, "vision_config", None) is not None
-        processor: Any = (AutoProcessor if sees else AutoTokenizer).from_pretrained(name, revision=revision)
+        processor = load_encoder(name, revision)
         encoder = ChatEncoder(processor, getattr(processor, "tokenizer", processor))
     except OSError as error:
         raise UserError(unloadable(name, error)) from None
-    except ValueError as error:
+    except (ValueError, DependencyMissing) as error:
         raise UserError(f"model {name!r}: {' '.join(str(error).split())}") from None
     window = getattr(config.get_text_config(), "max_position_embeddings", None)
     room = max_prompt_length if window is None else min(max_prompt_length, int(window) - max_turn_length)
     if room < 1:
         raise UserError(f"max_turn_length={max_turn_length} leaves no room for a prompt: {name} reads {window} tokens")
-    return Contestant(name, sees, room, encoder.length, policy)
+    return Contestant(name, sees(config), room, encoder.length, policy)
 
 
 def unloadable(name: str | None, error: OSError) -> str:

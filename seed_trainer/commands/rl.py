@@ -256,6 +256,7 @@ def build_trainer(resolved: Resolved, make_env: Any, profile: Any, train: Any, p
     """Return the trainer of a resolved configuration."""
     from trl import get_peft_config, get_quantization_config
 
+    from seed_envs.errors import DependencyMissing
     from seed_trainer.trainer import SEEDTrainer
 
     script, args, model_args = resolved.parts
@@ -278,7 +279,11 @@ def build_trainer(resolved: Resolved, make_env: Any, profile: Any, train: Any, p
             peft_config=get_peft_config(model_args),
             quantization_config=get_quantization_config(model_args),
         )
-    except (ValueError, ImportError) as error:  # an optional package such as vllm: the message names it
+    except (
+        ValueError,
+        ImportError,
+        DependencyMissing,
+    ) as error:  # an optional package such as vllm: the message names it
         raise UserError(str(error)) from error
     except OSError as error:
         raise UserError(unloadable(name, error)) from error

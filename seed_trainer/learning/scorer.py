@@ -15,6 +15,7 @@ from torch import Tensor
 from trl import GRPOTrainer
 from trl.models.utils import disable_gradient_checkpointing
 
+from seed_trainer.acting.pictures import PictureReader
 from seed_trainer.learning import losses
 from seed_trainer.learning.scores import GateRule, Scores, batch_scores
 from seed_trainer.learning.teacher import completion_logits, student_inputs, teacher_inputs
@@ -33,6 +34,7 @@ class Scorer:
         args: Configuration.
         teacher_weights: Weights of a teacher that is not the student of this moment.
         timed: Adds up the seconds of a named part.
+        reader: Reads pictures, for models that see.
     """
 
     def __init__(
@@ -41,11 +43,13 @@ class Scorer:
         args: SEEDConfig,
         teacher_weights: TeacherWeights,
         timed: Callable[[str], AbstractContextManager[None]],
+        reader: PictureReader | None = None,
     ) -> None:
         self.trainer = trainer
         self.args = args
         self.teacher_weights = teacher_weights
         self.timed = timed
+        self.reader = reader
 
     @property
     def model(self) -> Any:
@@ -57,11 +61,22 @@ class Scorer:
         """The policy without the wrappers of distributed training."""
         return self.trainer.accelerator.unwrap_model(self.trainer.model)
 
+    def seeing(self, ids: Tensor, arguments: Batch) -> Batch:
+        """Return scoring arguments with the token types of pictures, in prompt and completion alike.
+
+        Args:
+            ids: Ids of whole rows, shape (B, P + T).
+            arguments: What is passed on beside them.
+        """
+        if self.reader is None or arguments.get("pixel_values") is None:
+            return arguments
+        return {**arguments, **self.reader.token_types(ids)}
+
     def live(self, model: Any, arguments: Batch, **options: Any) -> tuple[Tensor, Tensor | None]:
         """Return log-probabilities, shape (B, T), and entropies if ``compute_entropy`` is set; with gradient."""
         # The base function: the trainer's own override remembers what passes through it for the loss.
         logps, entropies, _ = GRPOTrainer._get_per_token_logps_and_entropies(
-            self.trainer, model, **arguments, **options
+            self.trainer, model, **self.seeing(arguments["input_ids"], arguments), **options
         )
         return logps, entropies
 
@@ -92,18 +107,19 @@ class Scorer:
 
     def other_teacher(self, model: Any, batch: Batch, chunks: int = 1, prefix: str = "teacher") -> Tensor:
         """Return the log-probabilities of a teacher that reads the prompts given in the batch, never stored ones."""
-        arguments = teacher_inputs(batch, self.trainer._image_pad_token_id, prefix)
+        arguments = teacher_inputs(batch, prefix)
         with self.teacher_weights.lent(self.unwrapped):
             return self.logps(model, arguments, chunks)
 
     def divergence(self, model: Any, batch: Batch) -> Tensor:
         """Return the full-vocabulary divergence per token, (B, T); costs a second student forward with logits."""
-        temperature = self.args.temperature
-        arguments = teacher_inputs(batch, self.trainer._image_pad_token_id)
         with self.timed("teacher"), torch.no_grad(), self.teacher_weights.lent(self.unwrapped):
-            teacher = completion_logits(model, arguments, temperature)
-        student = completion_logits(model, student_inputs(batch), temperature)
+            teacher = self._logits(model, teacher_inputs(batch))
+        student = self._logits(model, student_inputs(batch))
         return losses.jsd_BT(student, teacher, self.args.opd_jsd_mix, self.args.opd_top_k or None)
+
+    def _logits(self, model: Any, arguments: Batch) -> Tensor:
+        return completion_logits(model, self.seeing(arguments["input_ids"], arguments), self.args.temperature)
 
     def scores(self, batch: Batch, rule: GateRule, chunks: int = 1) -> Scores:
         """Score rows outside a loss, without gradient, exactly as a loss would."""

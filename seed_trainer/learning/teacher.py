@@ -7,19 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from seed_trainer.acting.pictures import COUNTS, IMAGE_KEYS
 from seed_trainer.learning.batches import Row, pad_left
-
-IMAGE_KEYS = (
-    "pixel_values",
-    "image_grid_thw",
-    "num_images",
-    "pixel_attention_mask",
-    "spatial_shapes",
-    "num_tiles",
-    "image_sizes",
-    "image_position_ids",
-)
-"""Image inputs of TRL that student and teacher share."""
 
 
 def teacher_columns(
@@ -57,29 +46,16 @@ def step_columns(rows: list[Row], pad_token_id: int, multiple: int | None, devic
     }
 
 
-def teacher_inputs(batch: dict[str, Any], image_token_id: int | None, prefix: str = "teacher") -> dict[str, Any]:
+def teacher_inputs(batch: dict[str, Any], prefix: str = "teacher") -> dict[str, Any]:
     """Return the scoring arguments of the teacher for one batch: its own prompt, the student's completion ids.
 
     Args:
         batch: A TRL micro-batch with teacher columns.
-        image_token_id: Placeholder id from which token types of images are rebuilt.
         prefix: ``teacher``, or ``step_teacher`` for step skills.
     """
-    ids_BL = torch.cat([batch[f"{prefix}_prompt_ids"], batch["completion_ids"]], dim=1)
-    arguments: dict[str, Any] = {
-        "input_ids": ids_BL,
-        "attention_mask": torch.cat([batch[f"{prefix}_prompt_mask"], batch["completion_mask"]], dim=1),
-        "logits_to_keep": batch["completion_ids"].size(1),
-        **{key: batch[key] for key in IMAGE_KEYS if batch.get(key) is not None},
-    }
-    for key in ("mm_token_type_ids", "token_type_ids"):
-        if batch.get(key) is not None:
-            types_BL = torch.zeros_like(ids_BL)
-            prompt_width = batch[f"{prefix}_prompt_ids"].size(1)
-            if image_token_id is not None:
-                types_BL[:, :prompt_width] = (ids_BL[:, :prompt_width] == image_token_id).long()
-            arguments[key] = types_BL
-    return arguments
+    return student_inputs(
+        {**batch, "prompt_ids": batch[f"{prefix}_prompt_ids"], "prompt_mask": batch[f"{prefix}_prompt_mask"]}
+    )
 
 
 def student_inputs(batch: dict[str, Any]) -> dict[str, Any]:
@@ -88,18 +64,14 @@ def student_inputs(batch: dict[str, Any]) -> dict[str, Any]:
         "input_ids": torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
         "attention_mask": torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1),
         "logits_to_keep": batch["completion_ids"].size(1),
-        **{
-            key: batch[key]
-            for key in (*IMAGE_KEYS, "mm_token_type_ids", "token_type_ids")
-            if batch.get(key) is not None
-        },
+        **{key: batch[key] for key in IMAGE_KEYS if batch.get(key) is not None},
     }
 
 
 def completion_logits(model: Any, arguments: dict[str, Any], temperature: float) -> Tensor:
     """Return the logits that predict the completion tokens, shape (B, T, V), at the sampling temperature."""
     keep = arguments["logits_to_keep"]
-    forward = {key: value for key, value in arguments.items() if key not in ("num_images", "num_tiles")}
+    forward = {key: value for key, value in arguments.items() if key not in COUNTS}
     forward["logits_to_keep"] = keep + 1
     logits: Tensor = model(**forward).logits
     return logits[:, -keep - 1 : -1] / temperature

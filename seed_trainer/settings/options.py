@@ -96,7 +96,9 @@ class SEEDOptions:
         "turn", "One training row per environment turn (paper) or per episode.", "paper"
     )
     rollout_engine: Literal["auto", "cached", "trl"] = option(
-        "auto", "Who samples: our cached loop (text, in process) or TRL's generation (vLLM, images)."
+        "auto",
+        "Who samples: our loop, which keeps its cache from turn to turn, or TRL's generation (vLLM, and models whose "
+        "pictures are not read from left to right).",
     )
     rounds: int = option(
         150, "Number of rounds; sets max_steps unless that is given. -1: num_train_epochs decides.", "paper"

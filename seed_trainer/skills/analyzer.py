@@ -97,7 +97,8 @@ class SkillWriter:
         self, trajectories: Sequence[Trajectory], outcomes: Sequence[Outcome]
     ) -> tuple[list[TokenIds], list[list[object]]]:
         if self.analyzer.style == "turn" and self.layout == "episode":
-            return self._continued(trajectories, outcomes), [[] for _ in trajectories]
+            seen = [tokens_of(episode)[-1].images for episode in trajectories]
+            return self._continued(trajectories, outcomes), seen
         messages = [self._messages(episode, outcome) for episode, outcome in zip(trajectories, outcomes, strict=True)]
         return self.encoder.prompts(messages), [images_of(message) for message in messages]
 

@@ -129,9 +129,20 @@ def test_the_nucleus_is_the_smallest_set_that_reaches_top_p() -> None:
             assert logps[ids == token][0].exp() == pytest.approx(float(share), abs=1e-6)
 
 
-def test_cached_sampler_refuses_images(model: LlamaForCausalLM) -> None:
-    with pytest.raises(ValueError, match="rollout_engine=trl"):
+def test_cached_sampler_of_a_text_model_refuses_pictures(model: LlamaForCausalLM) -> None:
+    with pytest.raises(ValueError, match="vision-language model"):
         sampler(model).sample(["a"], [[3]], Decoding(1), [["picture"]])
+
+
+@pytest.mark.parametrize(
+    "decoding", [Decoding(1), Decoding(1, temperature=0.0), Decoding(1, top_k=1), Decoding(1, top_p=0.1)]
+)
+def test_a_placeholder_is_never_picked_and_scored_tokens_keep_its_weight(decoding: Decoding) -> None:
+    logits = torch.tensor([[9.0, 2.0, 1.0], [0.0, 5.0, 1.0]])
+    ids, logps = pick_tokens(logits, decoding, torch.Generator().manual_seed(0), [0])
+    assert 0 not in ids.tolist()
+    if decoding.top_p == 1.0 and not decoding.top_k:
+        torch.testing.assert_close(logps, logits.log_softmax(-1).gather(1, ids[:, None])[:, 0])
 
 
 def test_engine_sampler_passes_log_probabilities_through() -> None:
