@@ -92,7 +92,7 @@ def image_only(processor: type) -> Any:
         A class of the same name; its ``video_processor`` may be None, and ``from_pretrained`` reads no video half.
     """
 
-    class ImageOnly(processor):  # type: ignore[misc]
+    class ImageOnly(processor):
         def check_argument_for_proper_class(self, argument_name: str, argument: Any) -> Any:
             return None if argument is None else super().check_argument_for_proper_class(argument_name, argument)
 
