@@ -27,12 +27,28 @@ _QA_SETS = {
     "musique": 2_417,
     "bamboogle": 125,
 }
+#: Split of generated games in rooms never seen in training, commands allowed per command of the shortest plan, listing.
+_ALFWORLD_PANELS = (
+    ("unlikely_places", 3, "two rooms joined, things where they rarely lie"),
+    ("crowded", 2, "four rooms joined, forty foreign kinds of things"),
+    ("new_layouts", 1.5, "four rooms joined, one thing of each kind"),
+    ("two_goals", 1.5, "four rooms joined, two goals at once"),
+    ("own_words", 0, "tasks described rather than named"),
+)
 
 SUITES: tuple[Suite, ...] = (
     Suite("alfworld/mini", _ALFWORLD, "mini_valid_seen", 30, "tolerant", about="generated rooms, scenes of training"),
     Suite("alfworld/mini_unseen", _ALFWORLD, "mini_valid_unseen", 30, "tolerant", about="generated rooms, new scenes"),
     Suite("alfworld/valid_seen", _ALFWORLD, "valid_seen", 140, "tolerant", about="official games"),
     Suite("alfworld/valid_unseen", _ALFWORLD, "valid_unseen", 134, "tolerant", about="official games, new scenes"),
+    *(
+        Suite(f"alfworld/{name}", _ALFWORLD, name, 120, "tolerant", env_kwargs={"budget": budget}, about=about)
+        for name, budget, about in _ALFWORLD_PANELS
+    ),
+    *(
+        Suite(f"alfworld/human_{name}", _ALFWORLD, f"human_{name}", 3 * tasks, "tolerant", about="people's sentences")
+        for name, tasks in (("valid_seen", 140), ("valid_unseen", 134))
+    ),
     Suite("webshop/mini", _WEBSHOP, "test", 64, "tolerant", first=64, about="generated catalogue"),
     Suite(
         "webshop/mini_fixed",

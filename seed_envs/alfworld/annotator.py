@@ -16,7 +16,9 @@ from typing import Final
 
 from seed_envs.alfworld.explorer import STATIONS, Hint
 from seed_envs.alfworld.goals import Goal
-from seed_envs.alfworld.memory import Memory, kind_of, read_goal_line
+from seed_envs.alfworld.memory import Memory, kind_of
+from seed_envs.alfworld.reading import read_goal_line
+from seed_envs.alfworld.retelling import retold, retold_terse, turns
 from seed_envs.trajectory import Trajectory
 
 MAX_TERSE_WORDS: Final = 26
@@ -103,28 +105,25 @@ class Findings:
         return kind_of(item) == self.goal.object_type
 
 
-def study(trajectory: Trajectory) -> Findings:
+def study(trajectory: Trajectory) -> list[Findings]:
     """Read an episode.
 
     Args:
         trajectory: a finished episode.
 
     Returns:
-        What it shows.
-
-    Raises:
-        ValueError: when its goal is not one of the official sentences.
+        What it shows about each goal of its task, the one under a lamp last; nothing when the task is not stated in
+        official words.
     """
     goal = read_goal_line(trajectory.goal)
-    if goal is None:
-        raise ValueError(f"cannot read the goal {trajectory.goal!r}: expected one of the twelve official sentences")
+    parts = () if goal is None else goal.parts
+    return [_study(trajectory, part, alone=len(parts) == 1) for part in sorted(parts, key=lambda g: g.kind == "look")]
+
+
+def _study(trajectory: Trajectory, goal: Goal, alone: bool) -> Findings:
     findings = Findings(goal, won=trajectory.success)
-    if not trajectory.steps:
-        return findings
     memory = findings.memory
-    memory.update(trajectory.steps[0].observation)
-    answers = [step.observation for step in trajectory.steps[1:]] + [trajectory.final_observation]
-    for step, answer in zip(trajectory.steps, answers, strict=True):
+    for step, answer in turns(trajectory, memory):
         held = memory.held
         memory.update(answer)
         findings.refused += not step.action_valid
@@ -133,8 +132,9 @@ def study(trajectory: Trajectory) -> Findings:
         if held and not memory.held:
             _note_placing(findings, held)
     for kind, item, _ in memory.treatments:
-        if kind != findings.treatment and (kind, item) not in findings.mistreated:
-            findings.mistreated.append((kind, item))
+        # Beside a second goal, what is done to its object is none of this one's business.
+        if kind != findings.treatment and (alone or kind_of(item) == goal.object_type):
+            findings.mistreated += [] if (kind, item) in findings.mistreated else [(kind, item)]
     return findings
 
 
@@ -154,17 +154,20 @@ def annotate(trajectory: Trajectory) -> str:
     Returns:
         Advice to a player of the same task.
     """
-    findings = study(trajectory)
-    workflow = _workflow(findings)
-    if findings.won:
+    studies = study(trajectory)
+    if not studies:
+        return retold(trajectory)
+    workflow = [errand for findings in studies for errand in _workflow(findings)]
+    if trajectory.success:
         return f"This order of actions works: {_sentence(workflow)} Do not search anywhere else."
-    parts = _mistakes(findings)
-    sources = findings.sources()
-    if len(sources) < (2 if findings.goal.kind == "two" else 1):
-        parts += _search_advice(findings)
+    parts = []
+    for findings in studies:
+        parts += _mistakes(findings)
+        if len(findings.sources()) < (2 if findings.goal.kind == "two" else 1):
+            parts += _search_advice(findings)
     if workflow:
         parts.append(f"Next time: {_sentence(workflow)}")
-    return " ".join(parts)
+    return " ".join(dict.fromkeys(parts))
 
 
 def _sentence(steps: Sequence[str]) -> str:
@@ -225,17 +228,24 @@ def annotate_terse(trajectory: Trajectory) -> str:
     Returns:
         Such as ``go to shelf 1, take mug 1, clean it with sinkbasin 1, move it to desk 1``.
     """
-    findings = study(trajectory)
-    steps = _terse_workflow(findings)
-    if findings.won:
+    studies = study(trajectory)
+    if not studies:
+        return _fit(retold_terse(trajectory))
+    steps = [step for findings in studies for step in _terse_workflow(findings)]
+    if trajectory.success:
         return _fit(steps)
-    needed = 2 if findings.goal.kind == "two" else 1
-    if len(findings.sources()) < needed:
-        empty, left = findings.searched()[-4:], findings.unsearched()[:2]
-        advice = [f"{findings.goal.object_type} not in {' '.join(empty)}"] if empty else []
-        advice += [f"search {' '.join(left)}"] if left else []
-        return _fit([*steps, *(advice or [f"search each place then take {findings.goal.object_type}"])])
+    for findings in studies:
+        steps += _terse_advice(findings)
     return _fit(steps)
+
+
+def _terse_advice(findings: Findings) -> list[str]:
+    if len(findings.sources()) >= (2 if findings.goal.kind == "two" else 1):
+        return []
+    empty, left = findings.searched()[-4:], findings.unsearched()[:2]
+    advice = [f"{findings.goal.object_type} not in {' '.join(empty)}"] if empty else []
+    advice += [f"search {' '.join(left)}"] if left else []
+    return advice or [f"search each place then take {findings.goal.object_type}"]
 
 
 def _terse_workflow(findings: Findings) -> list[str]:

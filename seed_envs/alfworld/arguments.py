@@ -38,6 +38,25 @@ def check_choices(**chosen: object) -> None:
         check_choice(name, value, CHOICES[name])
 
 
+def check_budget(value: object) -> float:
+    """Check how many commands an episode may take, in lengths of the shortest plan.
+
+    Args:
+        value: what the user wrote.
+
+    Returns:
+        The multiple; 0 for no budget.
+
+    Raises:
+        UnknownOption: for anything else than 0 or a number from 1 to 20.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not (value == 0 or 1 <= value <= 20):
+        raise UnknownOption(
+            f"budget={value!r}: expected 0 or a number from 1 to 20, such as 2 for twice the shortest plan"
+        )
+    return float(value)
+
+
 def check_task_type(value: object) -> str:
     """Check the name of a task family.
 

@@ -68,7 +68,7 @@ def unpack_game(task_id: str, values: list[Any]) -> Game:
         start[position] = tuple(map(tuple, start[position]))
     start[5] = frozenset(map(tuple, start[5]))
     fields["start"] = State(*start)
-    fields["goal"] = Goal(*fields["goal"])
+    fields["goal"] = Goal.from_values(fields["goal"])
     return Game(game_id=task_id, **fields)
 
 

@@ -134,7 +134,7 @@ class Engine:
         place = game.places[receptacle]
         if place != old.place:
             self.state = _state((place, *old[1:]))
-            if game.goal.kind == "look":
+            if game.goal_place:
                 self.won = is_won(game, self.state)
         elif self.rules.quirks.no_goto_here:
             return _NOTHING
@@ -324,6 +324,8 @@ def is_won(game: Game, state: State) -> bool:
     Returns:
         True when the game is won in this state.
     """
+    if game.parts:
+        return all(is_won(part, state) for part in game.parts)
     kind, targets = game.goal.kind, game.targets
     if kind == "look":
         if state.held < 0 or not targets >> state.held & 1:
@@ -364,8 +366,12 @@ def condition_rate(game: Game, state: State) -> tuple[float, dict[str, bool]]:
         state: any of its states.
 
     Returns:
-        The share of met conditions in 0..1, and the named sub-goals.
+        The share of met conditions in 0..1, and the named sub-goals (of two goals those of the second as ``also_…``).
     """
+    if game.parts:
+        first, second = (condition_rate(part, state)[1] for part in game.parts)
+        joined = {**first, **{f"also_{name}": met for name, met in second.items()}}
+        return sum(joined.values()) / len(joined), joined
     kind, targets = game.goal.kind, game.targets
     counts = [sum(targets >> o & 1 for o in state.contents[r]) for r in game.destinations]
     best = max(counts, default=0)

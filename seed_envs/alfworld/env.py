@@ -8,6 +8,7 @@ wrappers.
 from __future__ import annotations
 
 import copy
+import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -39,6 +40,7 @@ from seed_envs.base import MAX_ACTION_LENGTH, LazyActions, Outcome, SeedEnv, Tas
 from seed_envs.data_card import DataSource
 from seed_envs.errors import InvalidState
 from seed_envs.spaces import UnicodeText
+from seed_envs.trajectory import StopReason
 
 if TYPE_CHECKING:
     from seed_envs.alfworld.textworld_engine import TextWorldProcess
@@ -82,9 +84,11 @@ class ALFWorldEnv(SeedEnv[str]):
     | `procedural_train`, `procedural_valid_seen`, `procedural_valid_unseen` | unlimited | generated in 96 official rooms, `valid_unseen` in 12 other rooms |
     | `compact_train`, `compact_validation`, `compact_test` | 600, 192, 240 | one small room of 12 places, for very small models; goal combinations differ between the splits |
     | `train`, `valid_seen`, `valid_unseen` | 3,553, 140, 134 | the official games, listed in sorted order; the lists ship with the package, the games do not |
+    | `unlikely_places`, `crowded`, `new_layouts`, `two_goals`, `own_words` | 120 each | generated panels that are hard in one way, in rooms that no training split uses (see below) |
+    | `human_valid_seen`, `human_valid_unseen` | 420, 402 | the official games with people's own sentences: the first three of ALFRED's annotations of each |
     | `custom` | what is there | games of your own in `data_dir` |
 
-    `task_ids(split)` lists the ids of a split in listed order, each once. Ids: `train/<task>/<trial>`, `procedural/train/17;scene=301`, `compact/test/5`. An id is one game on every
+    `task_ids(split)` lists the ids of a split in listed order, each once. Ids: `train/<task>/<trial>`, `procedural/train/17;scene=301`, `compact/test/5`, `human/valid_seen/<task>/<trial>/2`. An id is one game on every
     machine. Official games: `python -m seed_envs.alfworld download`, or point `data_dir` (or `$ALFWORLD_DATA`, or
     `$SEED_DATA_DIR/alfworld`; else `~/.cache/alfworld`, where alfworld's own download writes, is read) at trees of
     `game.tw-pddl` files, packs, or both. `python -m seed_envs.alfworld import PATH` compiles them once, so that all open
@@ -92,6 +96,29 @@ class ALFWorldEnv(SeedEnv[str]):
     receptacle or a sliced object and those not marked `solvable` are never played. A game may also be named by the path
     of its file (`infos["extra.gamefile"]`), by `task/trial`, or with the original's split names
     (`eval_in_distribution`, `eval_out_of_distribution`).
+
+    ### Panels that are not solved by looking around
+
+    The explorer, a rule without privileges, wins all official validation games within 30 steps, so that those measure
+    format and patience more than understanding. Each of these panels (suites of `seed-bench` of the same name) takes
+    one thing away from it, on the same engine and rules. All 120 tasks are in its twelve rooms of `valid_unseen`, 20 of
+    each family; nothing is tuned to the player, and the oracle wins every task within the limits.
+
+    | panel | what it measures | limits | oracle | explorer | random |
+    |---|---|---|---|---|---|
+    | `unlikely_places` | systematic search without a prior: two rooms joined, one thing of each kind, lying where such things rarely lie | 3 x shortest plan, at most 30 | 100 % [97.0, 100.0] | 42.5 % [33.5, 51.9] | 0.0 % [0.0, 3.0] |
+    | `crowded` | picking the one wanted thing out of long lists: four rooms joined, forty kinds that do not belong there | 2 x, at most 30 | 100 % [97.0, 100.0] | 51.7 % [42.4, 60.9] | 0.0 % [0.0, 3.0] |
+    | `new_layouts` | knowing where to look first in a home never seen: four rooms joined, one thing of each kind | 1.5 x, at most 30 | 100 % [97.0, 100.0] | 41.7 % [32.7, 51.0] | 0.0 % [0.0, 3.0] |
+    | `two_goals` | planning and memory: two goals about different things that have to be met at the same time | 1.5 x, at most 30 | 100 % [97.0, 100.0] | 35.0 % [26.5, 44.2] | 0.0 % [0.0, 3.0] |
+    | `own_words` | language: things and places described, not named ("make what a hen lays steam") | 30 | 100 % [97.0, 100.0] | 7.5 % [3.5, 13.8] | 0.8 % [0.2, 4.0] |
+    | `human_valid_seen` | language as people use it: vague, varied, now and then wrong | 30 | 100 % [99.1, 100.0] | 54.3 % [49.4, 59.1] | 0.1 % [0.0, 1.0] |
+
+    With a limit in terms of the shortest plan no player that cannot see through doors wins everything; the numbers
+    compare players, 100 % is not the aim. The explorer reads other people's sentences by keywords and common names.
+    Two goals are one conjunction in the game file; TextWorld declares them won at the same command. People's sentences
+    need the official games and their annotations: `alfred_annotations.jsonl.xz` beside a pack, or the
+    `traj_data.json` that comes beside each game file. What counts as won is the game's goal, also where a person
+    described it wrongly. `python -m benchmarks.baselines alfworld/two_goals` plays one panel's baselines.
 
     ## Action space
 
@@ -119,9 +146,10 @@ class ALFWorldEnv(SeedEnv[str]):
     | key | content |
     |---|---|
     | `goal_condition_rate` | share of the goal's conditions that are met, 0..1, counted as ALFRED does; not part of the reward |
-    | `subgoals` | the conditions by name: `placed`; for two objects `first_placed`, `second_placed`; under a lamp `held`, `lamp_on_here`; after a treatment `placed`, `treated`, `treated_placed` (the same object) |
+    | `subgoals` | the conditions by name: `placed`; for two objects `first_placed`, `second_placed`; under a lamp `held`, `lamp_on_here`; of a second goal `also_…`; after a treatment `placed`, `treated`, `treated_placed` (the same object) |
     | `inventory` | the held object or "" |
     | `command` | the command as it was executed (the normalised one with `parser="tolerant"`) |
+    | `budget` | with the argument of that name the number of commands that the episode may take, else None |
     | `privileged` | None, or with `privileged=True`: `plan` (a shortest one, None when lost), `contents` of all receptacles, `dead_end` (hands full for ever) |
 
     `admissible_actions` is built on first reading. `invalid_reason` says why a command was refused.
@@ -129,6 +157,7 @@ class ALFWorldEnv(SeedEnv[str]):
     ## Oracle
 
     `oracle_action()`: first command of a shortest plan with knowledge of everything; wins every game that can be won.
+    For two goals it is the shortest plan that meets one after the other.
     `rule_action()`: the explorer, which knows only what an agent is shown and where things usually lie.
 
     ## Arguments
@@ -138,7 +167,7 @@ class ALFWorldEnv(SeedEnv[str]):
     | `split` | `"mini_train"` | split that `reset` draws from; `"train"` where `data_dir` is given |
     | `task_types` | all | families to draw from |
     | `scenes` | all | room numbers to draw from; compact games have none |
-    | `generator` | {} | limits for procedural games: `kinds`, `copies`, `receptacles`, `task_type`, `scene` |
+    | `generator` | {} | knobs of procedural games: `task_type`, `scene`, `kinds`, `copies`, `receptacles` (limits of the draw); `rooms` (1-4 joined into one), `goals` (1-2), `unlikely` (1: things lie where they rarely do), `crowd` (number of foreign kinds), `words` (1: the task in other words) |
     | `data_dir` | None | folder with official or own games |
     | `engine` | `"native"` | or `"textworld"`: the original, in a child process (extra `alfworld`); it runs Python found in game files, so trusted files only |
     | `wording` | `"move"` | or `"put"`: the older texts (`put O in/on R`, "You arrive at loc 3.", no `help`) |
@@ -146,6 +175,7 @@ class ALFWorldEnv(SeedEnv[str]):
     | `feedback` | `"plain"` | or `"verbose"`: refused commands are explained |
     | `parser` | `"strict"` | or `"tolerant"`: letter case, articles, missing numbers, `put O in / on R`, `pick up O`, `Action: …`, `**…**` … |
     | `opening` | `"full"` | or `"room"`, `"start"`: parts of the opening text |
+    | `budget` | 0 | commands an episode may take, as a multiple (1-20) of the shortest plan's length at its start; 0 leaves it to the step limit |
     | `privileged` | False | fill `info["alfworld"]["privileged"]` |
     | `render_mode` | None | `"ansi"` (transcript) or `"html"` (map of the room, one self-contained page) |
 
@@ -216,6 +246,7 @@ class ALFWorldEnv(SeedEnv[str]):
         feedback: Literal["plain", "verbose"] = "plain",
         parser: Literal["strict", "tolerant"] = "strict",
         opening: texts.Opening = "full",
+        budget: float = 0,
         privileged: bool = False,
         render_mode: str | None = None,
     ) -> None:
@@ -228,6 +259,7 @@ class ALFWorldEnv(SeedEnv[str]):
         self.rules = Rules(Quirks.resolve(quirks), wording)
         self.engine_name, self.feedback, self.parser, self.opening = engine, feedback, parser, opening
         self.privileged = privileged
+        self.budget = arguments.check_budget(budget)
         self.task_types = arguments.check_task_types(task_types)
         self.scenes = arguments.check_scenes(scenes)
         if self.split in GENERATED_SPLITS and engine == "native":
@@ -240,6 +272,7 @@ class ALFWorldEnv(SeedEnv[str]):
         self._planner: Planner | None = None
         self._journal = Journal()
         self._command = ""
+        self._allowed = 0
         self._process: TextWorldProcess | None = None
 
     # -- tasks -------------------------------------------------------------------------------------------------------
@@ -284,6 +317,8 @@ class ALFWorldEnv(SeedEnv[str]):
         if engine is None or engine.game is not game:
             engine = self._engine = self._new_engine(game)
             self._planner = None
+        if self.budget:
+            self._allowed = math.ceil(self.budget * len(self._current_planner().plan(game.start)))
         self._command = ""
         observation = texts.opening_part(engine.reset(), self.opening)
         self._journal = Journal([("", observation)])
@@ -315,6 +350,13 @@ class ALFWorldEnv(SeedEnv[str]):
         return self._engine
 
     def _act(self, action: str) -> Outcome:
+        outcome = self._answer(action)
+        # The opening is a turn too, so that this many commands were sent.
+        if outcome.terminated or not self._allowed or len(self._journal.turns) <= self._allowed:
+            return outcome
+        return outcome._replace(truncated=True, stop_reason=StopReason.MAX_STEPS)
+
+    def _answer(self, action: str) -> Outcome:
         engine = self._playing()
         if len(action) > MAX_ACTION_LENGTH:
             reason = f"The action has {len(action):,} characters; at most {MAX_ACTION_LENGTH:,} are read."
@@ -355,6 +397,7 @@ class ALFWorldEnv(SeedEnv[str]):
             "subgoals": flags,
             "inventory": engine.game.objects[held] if held >= 0 else "",
             "command": self._command,
+            "budget": self._allowed or None,
             "privileged": secrets(self._current_planner(), engine.state) if self.privileged else None,
         }
 
@@ -384,7 +427,7 @@ class ALFWorldEnv(SeedEnv[str]):
             An admissible command.
         """
         engine = self._playing()
-        return self._journal.advise(engine.game.goal.sentence(), engine.admissible())
+        return self._journal.advise(engine.game.sentence, engine.admissible())
 
     def get_state(self) -> Snapshot:
         """The episode as an immutable value; costs well under a microsecond, valid for any copy of this environment."""

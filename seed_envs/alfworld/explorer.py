@@ -16,7 +16,8 @@ from seed_envs.alfworld.generator import compact
 from seed_envs.alfworld.generator.draw import Draw
 from seed_envs.alfworld.generator.rooms import typical_places
 from seed_envs.alfworld.goals import Goal
-from seed_envs.alfworld.memory import Memory, kind_of, read_goal_line
+from seed_envs.alfworld.memory import Memory, kind_of
+from seed_envs.alfworld.reading import guess_goal
 
 STATIONS: Final[dict[str, str]] = {"clean": "sinkbasin", "heat": "microwave", "cool": "fridge"}
 LAMP_STANDS: Final = ("desk", "sidetable", "dresser", "shelf", "diningtable", "coffeetable")
@@ -67,8 +68,7 @@ class Explorer:
         hint: advice to follow.
         name: names the private random stream (only habits with probabilities draw from it).
 
-    Raises:
-        ValueError: when the goal line is not one of the official sentences.
+    A sentence in other than the official words is read by keywords; what was not understood is never found.
     """
 
     goal_line: str
@@ -77,14 +77,17 @@ class Explorer:
     name: str = "explorer"
 
     def __post_init__(self) -> None:
-        goal = read_goal_line(self.goal_line)
-        if goal is None:
-            raise ValueError(f"cannot read the goal {self.goal_line!r}: expected one of the twelve official sentences")
-        self.goal: Goal = goal
+        self.goal: Goal = guess_goal(self.goal_line)
         self.memory = Memory()
         self._draw = Draw(self.name)
         self._destination = ""
         self._treatment = self._choose_treatment()
+        parts = self.goal.parts if self.goal.also else ()
+        # Whoever holds the object under the lamp can do nothing else: that goal comes last.
+        parts = tuple(sorted(parts, key=lambda goal: goal.kind == "look"))
+        self._parts = [Explorer(goal.sentence(), self.habits, self.hint, f"{self.name}/{goal}") for goal in parts]
+        for part in self._parts:
+            part.memory = self.memory
 
     def act(self, observation: str, admissible: Sequence[str]) -> str:
         """Choose the next command.
@@ -120,8 +123,33 @@ class Explorer:
             self.memory.places = [name.removeprefix("go to ") for name in admissible if name.startswith("go to ")]
         if self.habits.noise and self._draw.unit() < self.habits.noise:
             return self._draw.choice(admissible)
+        if self._parts:
+            return self._current().choose(admissible)
         wanted = self._decide(admissible)
         return wanted if wanted in admissible else self._search(admissible)
+
+    def _current(self) -> Explorer:
+        """Of two goals the one to pursue now: that of the held object, else one whose object was seen."""
+        left = [part for part in self._parts if not part.met()] or self._parts
+        if left[0].goal.kind == "look":
+            return left[0]
+        held = kind_of(self.memory.held)
+        seen = {kind_of(item) for items in self.memory.contents.values() for item in items}
+        left = [part for part in left if part.goal.kind != "look"]
+        return max(left, key=lambda part: 2 * (part.goal.object_type == held) + (part.goal.object_type in seen))
+
+    def met(self) -> bool:
+        """Whether, as far as it was seen, a goal of placing is met."""
+        memory, goal = self.memory, self.goal
+        inside = [
+            [item for item in items if kind_of(item) == goal.object_type]
+            for place, items in memory.contents.items()
+            if kind_of(place) == goal.target_type
+        ]
+        if goal.kind == "two":
+            return any(len(items) >= 2 for items in inside)
+        treatment = goal.kind if goal.kind in STATIONS else ""
+        return any(not treatment or memory.done(treatment, item) for items in inside for item in items)
 
     def _choose_treatment(self) -> str:
         """The treatment this episode applies: the right one, a wrong one, or none."""

@@ -84,6 +84,8 @@ class Game:
         phrases: object names with their article, by index.
         knives: mask of cutting tools.
         placeable: mask of objects that at least one receptacle of the room accepts.
+        parts: of two goals, the same game with each of them alone; else empty.
+        goal_place: whether a goal depends on where the agent stands.
     """
 
     game_id: str
@@ -120,6 +122,8 @@ class Game:
     phrases: tuple[str, ...] = dataclasses.field(init=False, repr=False)
     knives: int = dataclasses.field(init=False)
     placeable: int = dataclasses.field(init=False)
+    parts: tuple[Game, ...] = dataclasses.field(init=False, repr=False)
+    goal_place: bool = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         here: list[list[int]] = [[] for _ in self.place_names]
@@ -148,6 +152,8 @@ class Game:
             "stations": washers | microwaves | fridges,
             "knives": _mask(self.object_types, CUTTERS),
             "placeable": placeable,
+            "parts": tuple(dataclasses.replace(self, goal=goal) for goal in self.goal.parts) if self.goal.also else (),
+            "goal_place": any(goal.kind == "look" for goal in self.goal.parts),
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
@@ -298,6 +304,8 @@ def _initial_state(
 
 
 def _check_goal(game: Game) -> None:
+    for part in game.parts:
+        _check_goal(part)
     goal = game.goal
     if not game.targets:
         raise DataInvalid(f"{game.game_id}: the goal wants a {goal.object_type!r} that can be used so; there is none")

@@ -1,12 +1,14 @@
-"""The six goals: what they mean, when they are met, and how far they have got.
+"""The six goals: what they mean, and how the game prints them.
 
-A goal is three words (kind, object type, target type).  Reading a goal out of
-PDDL is done in ``pddl``; this module does not read any file.
+A goal is three words (kind, object type, target type), and perhaps a second
+goal that has to be met at the same time.  Reading a goal out of PDDL is done
+in ``pddl``, out of a sentence in ``reading``; this module reads nothing.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 TASK_TYPES: Final[dict[str, str]] = {
     "simple": "pick_and_place_simple",
@@ -31,6 +33,8 @@ SENTENCES: Final[dict[str, tuple[str, str]]] = {
 """The two official phrasings of every kind."""
 
 SENTENCE_PREFIX: Final = "Your task is to: "
+JOINT: Final = ", and "
+"""What stands between the two halves of the sentence of two goals; no official phrase holds it."""
 
 
 class Goal(NamedTuple):
@@ -40,15 +44,32 @@ class Goal(NamedTuple):
         kind: ``simple``, ``look``, ``clean``, ``heat``, ``cool`` or ``two``.
         object_type: lower-case type of the object to bring.
         target_type: lower-case type of the receptacle, or of the lamp for ``look``.
+        also: a second goal that must be met in the same state, or None.
     """
 
     kind: str
     object_type: str
     target_type: str
+    also: Goal | None = None
+
+    @classmethod
+    def from_values(cls, values: Sequence[Any]) -> Goal:
+        """Rebuild a goal from its values as JSON keeps them.
+
+        Args:
+            values: three words, and perhaps the values of a second goal or None.
+        """
+        also = values[3] if len(values) > 3 else None
+        return cls(values[0], values[1], values[2], None if also is None else cls.from_values(also))
+
+    @property
+    def parts(self) -> tuple[Goal, ...]:
+        """The goal itself, or the two goals it joins, each by itself."""
+        return (self,) if self.also is None else (self._replace(also=None), *self.also.parts)
 
     @property
     def task_type(self) -> str:
-        """The family's official name."""
+        """The family's official name; of two goals the first one's."""
         return TASK_TYPES[self.kind]
 
     def sentence(self, variant: int = 0) -> str:
@@ -60,5 +81,5 @@ class Goal(NamedTuple):
         Returns:
             For example ``Your task is to: put a clean mug in shelf.``
         """
-        phrase = SENTENCES[self.kind][variant].format(o=self.object_type, t=self.target_type)
-        return f"{SENTENCE_PREFIX}{phrase}."
+        phrases = [SENTENCES[goal.kind][variant].format(o=goal.object_type, t=goal.target_type) for goal in self.parts]
+        return f"{SENTENCE_PREFIX}{JOINT.join(phrases)}."

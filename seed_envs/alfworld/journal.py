@@ -44,7 +44,7 @@ class Journal:
         """What the explorer would do next, having read every turn once.
 
         Args:
-            goal_line: the goal in an official phrasing.
+            goal_line: the goal sentence as the game prints it.
             admissible: the admissible commands.
 
         Returns:

@@ -1,4 +1,4 @@
-"""What a player can know from goal, observations and its own commands.
+"""What a player can know from observations and its own commands.
 
 Shared by the explorer (which acts on it) and the annotator (which explains a
 finished episode with it).  It reads the printed texts only and holds nothing
@@ -11,8 +11,6 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from seed_envs.alfworld.goals import SENTENCES, Goal
-
 _NAME: Final = r"[a-z]+ [0-9]+"
 _NAMES: Final = re.compile(_NAME)
 _ROOM: Final = re.compile(r"Looking quickly around you, you see ([^.]*)\.")
@@ -24,28 +22,6 @@ _TAKEN: Final = re.compile(rf"You pick up the ({_NAME}) from the ({_NAME})\.")
 _PLACED: Final = re.compile(rf"You (?:move|put) the ({_NAME}) (?:to|in/on) the ({_NAME})\.")
 _TREATED: Final = re.compile(rf"You (clean|heat|cool) the ({_NAME}) using the ({_NAME})\.")
 _LIT: Final = re.compile(rf"You turn on the ({_NAME})\.")
-_GOALS: Final = [
-    (kind, re.compile(phrase.format(o="([a-z]+)", t="([a-z]+)")))
-    for kind in ("two", "clean", "heat", "cool", "look", "simple")
-    for phrase in SENTENCES[kind]
-]
-
-
-def read_goal_line(text: str) -> Goal | None:
-    """Recognise an official goal sentence.
-
-    Args:
-        text: a text that ends with the sentence; letter case does not matter.
-
-    Returns:
-        The goal, or None for any other wording (for example a human's).
-    """
-    sentence = text.lower().rpartition("your task is to: ")[2].strip().rstrip(".")
-    for kind, pattern in _GOALS:
-        match = pattern.fullmatch(sentence)
-        if match is not None:
-            return Goal(kind, match.group(1), match.group(2))
-    return None
 
 
 def kind_of(name: str) -> str:

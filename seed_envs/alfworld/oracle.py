@@ -10,10 +10,11 @@ in ``explorer``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import permutations
 from typing import Any
 
 from seed_envs.alfworld.actions import Rules, accessible, bits, takeable
-from seed_envs.alfworld.engine import is_won, treated
+from seed_envs.alfworld.engine import Engine, is_won, treated
 from seed_envs.alfworld.game import Game, State
 from seed_envs.errors import OracleUnavailable
 
@@ -94,6 +95,7 @@ class Planner:
         self.rules = Rules() if rules is None else rules
         self.ghosts = ghosts and self.rules.quirks.ghosts
         self._able = takeable(game, self.rules.quirks)
+        self._parts = tuple(Planner(part, self.rules, ghosts=ghosts) for part in game.parts)
 
     def plan(self, state: State) -> list[str]:
         """A shortest winning sequence of commands.
@@ -102,7 +104,8 @@ class Planner:
             state: any state of the game.
 
         Returns:
-            The commands; empty when the game is already won.
+            The commands; empty when the game is already won. For two goals the shortest of the plans that meet one
+            goal after the other, in either order; taking turns between the goals is not considered.
 
         Raises:
             OracleUnavailable: when the game can no longer be won, for example with full hands and no place for what
@@ -111,12 +114,30 @@ class Planner:
         if is_won(self.game, state):
             return []
         best: list[str] | None = None
-        for errand in self._candidates(state):
-            if best is None or (len(errand.commands), errand.commands) < (len(best), best):
-                best = errand.commands
+        for commands in self._both(state) if self._parts else (e.commands for e in self._candidates(state)):
+            if best is None or (len(commands), commands) < (len(best), best):
+                best = commands
         if best is None:
             raise OracleUnavailable(f"{self.game.game_id}: no plan wins from this state; {self._why(state)}")
         return best
+
+    def _both(self, state: State) -> Iterator[list[str]]:
+        """Plans that meet one goal after the other; those that undo the first by the second are left out."""
+        engine = Engine(self.game, self.rules)
+        for first, second in permutations(self._parts):
+            done = is_won(first.game, state)
+            for commands in [[]] if done else [errand.commands for errand in first._candidates(state)]:
+                engine.restore(state)
+                for command in commands:
+                    engine.act(command)
+                try:
+                    rest = second.plan(engine.state)
+                except OracleUnavailable:
+                    continue
+                for command in rest:
+                    engine.act(command)
+                if engine.won:
+                    yield [*commands, *rest]
 
     def _why(self, state: State) -> str:
         if dead_end(self.game, state):

@@ -63,8 +63,10 @@ _TWO = (
     rf"\(inreceptacle \?o1 \?r\)\(exists\(\?o2 - object\)\(and\(not\(= \?o1 \?o2\)\)\(objecttype \?o2 {_TYPE}\)"
     rf"\(receptacletype \?r {_TYPE}\)\(inreceptacle \?o2 \?r\)"
 )
-_HEAD = r"\(:goal\(and\(exists\(\?r - receptacle\)\(exists\({var} - object\)\(and"
+_HEAD = r"\(exists\(\?r - receptacle\)\(exists\({var} - object\)\(and"
 _ONE = _HEAD.replace("{var}", r"\?o")
+_GOAL_OPENING: Final = "(:goal(and"
+MAX_GOALS: Final = 2
 _GOAL_SHAPES: Final[dict[str, re.Pattern[str]]] = {
     "simple": re.compile(_ONE + _PLACE + r"\)*"),
     "clean": re.compile(_ONE + _STATE.format(able="cleanable", done="isclean") + r"\)*"),
@@ -74,7 +76,7 @@ _GOAL_SHAPES: Final[dict[str, re.Pattern[str]]] = {
         _HEAD.replace("{var}", r"\?o1") + rf"\(objecttype \?o1 {_TYPE}\)\(receptacletype \?r {_TYPE}\)" + _TWO + r"\)*"
     ),
     "look": re.compile(
-        r"\(:goal\(and\(exists\(\?ot - object \?r - receptacle \?a - agent \?l - location\)\(and"
+        r"\(exists\(\?ot - object \?r - receptacle \?a - agent \?l - location\)\(and"
         rf"\(objecttype \?ot {_TYPE}\)\(toggleable \?ot\)\(istoggled \?ot\)\(receptacleatlocation \?r \?l\)"
         r"\(atlocation \?a \?l\)\(inreceptacle \?ot \?r\)\)\)\(exists\(\?o - object \?a - agent\)\(and"
         rf"\(objecttype \?o {_TYPE}\)\(holds \?a \?o\)\)*"
@@ -154,7 +156,7 @@ def read_problem(text: str, source: str = "problem") -> Problem:
 
 
 def read_goal(block: str, source: str = "problem") -> Goal:
-    """Recognise one of the six official goal shapes.
+    """Recognise a goal of one of the six official shapes, or two of them joined.
 
     Args:
         block: text from ``(:goal`` to the end of the problem, in lower case.
@@ -167,17 +169,31 @@ def read_goal(block: str, source: str = "problem") -> Goal:
         DataInvalid: when the block has none of the six shapes.
     """
     flat = re.sub(r"\s*([()])\s*", r"\1", re.sub(r"\s+", " ", block[:20_000])).strip()
+    found: list[Goal] = []
+    rest = flat.removeprefix(_GOAL_OPENING)
+    while rest and rest != flat and len(found) < MAX_GOALS:
+        goal, rest = _next_goal(rest)
+        if goal is None:
+            break
+        found.append(goal)
+    if not found or rest:
+        raise DataInvalid(f"{source}: the goal has none of the six known shapes: {flat[:300]!r}")
+    return found[0] if len(found) == 1 else found[0]._replace(also=found[1])
+
+
+def _next_goal(text: str) -> tuple[Goal | None, str]:
+    """The goal that a text begins with, and the text behind it."""
     for kind, pattern in _GOAL_SHAPES.items():
-        match = pattern.fullmatch(flat)
+        match = pattern.match(text)
         if match is None:
             continue
         words = match.groups()
         if kind == "look":
-            return Goal(kind, words[1], words[0])
+            return Goal(kind, words[1], words[0]), text[match.end() :]
         if kind == "two" and words[:2] != words[2:]:
             break
-        return Goal(kind, words[0], words[1])
-    raise DataInvalid(f"{source}: the goal has none of the six known shapes: {flat[:300]!r}")
+        return Goal(kind, words[0], words[1]), text[match.end() :]
+    return None, text
 
 
 def _shape(text: str) -> str:
@@ -289,7 +305,7 @@ def write_problem(problem: Problem, name: str) -> str:
 
 
 def write_goal(goal: Goal) -> str:
-    """Write a goal in the official shape of its kind.
+    """Write a goal in the official shape of its kind; two goals as one conjunction.
 
     Args:
         goal: the goal.
@@ -297,19 +313,23 @@ def write_goal(goal: Goal) -> str:
     Returns:
         The PDDL block ``(:goal …)``.
     """
+    return f"(:goal (and {' '.join(map(_write_part, goal.parts))}))"
+
+
+def _write_part(goal: Goal) -> str:
     o, t = f"{goal.object_type}type", f"{goal.target_type}type"
     if goal.kind == "look":
         return (
-            "(:goal (and (exists (?ot - object ?r - receptacle ?a - agent ?l - location) (and "
+            "(exists (?ot - object ?r - receptacle ?a - agent ?l - location) (and "
             f"(objectType ?ot {t}) (toggleable ?ot) (isToggled ?ot) (receptacleAtLocation ?r ?l) "
             "(atLocation ?a ?l) (inReceptacle ?ot ?r))) (exists (?o - object ?a - agent) (and "
-            f"(objectType ?o {o}) (holds ?a ?o)))))"
+            f"(objectType ?o {o}) (holds ?a ?o)))"
         )
     if goal.kind == "two":
         return (
-            f"(:goal (and (exists (?r - receptacle) (exists (?o1 - object) (and (objectType ?o1 {o}) "
+            f"(exists (?r - receptacle) (exists (?o1 - object) (and (objectType ?o1 {o}) "
             f"(receptacleType ?r {t}) (inReceptacle ?o1 ?r) (exists (?o2 - object) (and (not (= ?o1 ?o2)) "
-            f"(objectType ?o2 {o}) (receptacleType ?r {t}) (inReceptacle ?o2 ?r))))))))"
+            f"(objectType ?o2 {o}) (receptacleType ?r {t}) (inReceptacle ?o2 ?r))))))"
         )
     if goal.kind == "simple":
         inside = f"(inReceptacle ?o ?r) (objectType ?o {o}) (receptacleType ?r {t})"
@@ -318,4 +338,4 @@ def write_goal(goal: Goal) -> str:
             goal.kind
         ]
         inside = f"({able} ?o) (objectType ?o {o}) (receptacleType ?r {t}) ({done} ?o) (inReceptacle ?o ?r)"
-    return f"(:goal (and (exists (?r - receptacle) (exists (?o - object) (and {inside})))))"
+    return f"(exists (?r - receptacle) (exists (?o - object) (and {inside})))"

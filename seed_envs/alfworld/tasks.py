@@ -1,7 +1,8 @@
 """Which games there are: splits, listed ids, and the way from an id to a compiled game.
 
-Three families of ids: official games (``split/task/trial``), generated games
-in official rooms (``procedural/part/number[;knob=value…]``), and the compact
+Four families of ids: official games (``split/task/trial``), the same with a
+person's sentence (``human/split/task/trial/number``), generated games in
+official rooms (``procedural/part/number[;knob=value…]``), and the compact
 preset (``compact/part/number``).  What happens in a game is not decided here.
 """
 
@@ -23,6 +24,7 @@ from seed_envs.alfworld.game import Game
 from seed_envs.alfworld.gamefile import with_sentence
 from seed_envs.alfworld.generator import compact, rooms
 from seed_envs.alfworld.goals import KIND_OF_TYPE
+from seed_envs.alfworld.human import human_sentence
 from seed_envs.alfworld.library import GAME_FILE, OFFICIAL_SPLITS, Library
 from seed_envs.alfworld.pddl import Problem, write_problem
 from seed_envs.data import data_dir as find_data
@@ -34,10 +36,14 @@ from seed_envs.tasks import Manifest
 MINI_SPLITS: Final = ("mini_train", "mini_valid_seen", "mini_valid_unseen")
 PROCEDURAL_SPLITS: Final = tuple(f"procedural_{part}" for part in rooms.PARTS)
 COMPACT_SPLITS: Final = tuple(f"compact_{part}" for part in compact.PARTS)
-GENERATED_SPLITS: Final = (*MINI_SPLITS, *PROCEDURAL_SPLITS, *COMPACT_SPLITS)
+PANEL_SPLITS: Final = ("unlikely_places", "crowded", "new_layouts", "two_goals", "own_words")
+"""Listed generated games that each are hard in one way; ``mini_*`` are the plain ones."""
+GENERATED_SPLITS: Final = (*MINI_SPLITS, *PROCEDURAL_SPLITS, *COMPACT_SPLITS, *PANEL_SPLITS)
 CUSTOM_SPLIT: Final = "custom"
 MAX_GENERATED_SEED: Final = 2**31
-SPLITS: Final = (*GENERATED_SPLITS, *OFFICIAL_SPLITS, CUSTOM_SPLIT)
+HUMAN_SPLITS: Final = ("human_valid_seen", "human_valid_unseen")
+SPLITS: Final = (*GENERATED_SPLITS, *OFFICIAL_SPLITS, *HUMAN_SPLITS, CUSTOM_SPLIT)
+_HUMAN: Final = "human/"
 _GENERATED: Final = ("procedural/", "compact/")
 _FILES_OF_A_GAME: Final = (GAME_FILE, "traj_data.json", "initial_state.pddl")
 DOWNLOAD_COMMAND: Final = "python -m seed_envs.alfworld download --output {folder}"
@@ -48,12 +54,12 @@ ORIGINAL_FOLDER: Final = "~/.cache/alfworld"
 """Where alfworld's own download command writes."""
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def manifest(split: str) -> Manifest:
     """The checked-in list of a split.
 
     Args:
-        split: an official or a mini split.
+        split: any split with a list that ships.
 
     Returns:
         The manifest.
@@ -76,10 +82,11 @@ class TaskSource:
         self._complete: set[str] = set()
         self._custom: tuple[str, ...] | None = None
         self._sources: dict[str, DataSource] = {}
+        self._human: dict[str, Game] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the games: a copy in another process opens them when it needs them."""
-        return {**self.__dict__, "_library": None}
+        return {**self.__dict__, "_library": None, "_human": {}}
 
     def library(self) -> Library:
         """The official games on disk.
@@ -126,6 +133,11 @@ class TaskSource:
         Raises:
             DataMissing: when official games are wanted and not all of the split's are there.
         """
+        if split in HUMAN_SPLITS and split not in self._complete:
+            self.require(split.removeprefix("human_"))
+            for task_id in manifest(split):
+                self._human_sentence(task_id)
+            self._complete.add(split)
         if split not in OFFICIAL_SPLITS or split in self._complete:
             return
         listed = manifest(split)
@@ -143,6 +155,7 @@ class TaskSource:
         """What a game is made of: a listed official game, one of the user's own, or a generated one."""
         if task_id.startswith(_GENERATED):
             return GENERATED
+        task_id = _game_of(task_id)
         split = task_id.partition("/")[0]
         kind: Kind = "real" if split in OFFICIAL_SPLITS and task_id in manifest(split) else "own"
         if kind not in self._sources:
@@ -180,7 +193,7 @@ class TaskSource:
         """The compiled game of an id.
 
         Args:
-            task_id: any id of the three families.
+            task_id: any id of the four families.
 
         Returns:
             The game, shared within the process.
@@ -193,6 +206,13 @@ class TaskSource:
             raise UnknownTask(f"a task id is a str, got {task_id!r}")
         if task_id.startswith(_GENERATED):
             return generated_game(task_id)
+        if task_id.startswith(_HUMAN):
+            if task_id not in self._human:
+                sentence = self._human_sentence(task_id)
+                self._human[task_id] = dataclasses.replace(
+                    self.game(_game_of(task_id)), game_id=task_id, sentence=sentence
+                )
+            return self._human[task_id]
         split = task_id.partition("/")[0]
         if split in OFFICIAL_SPLITS:
             return self._official_game(task_id, manifest(split))
@@ -208,6 +228,14 @@ class TaskSource:
             if self.data_dir is not None:
                 raise
             raise UnknownTask(f"{shapes}; a game of your own needs its folder: data_dir or ${DATA_VARIABLE}") from error
+
+    def _human_sentence(self, task_id: str) -> str:
+        """The goal line of a listed game in a person's words."""
+        split = f"human_{task_id.removeprefix(_HUMAN).partition('/')[0]}"
+        listed = manifest(split if split in HUMAN_SPLITS else HUMAN_SPLITS[0])
+        listed.check(task_id)
+        self.library()
+        return human_sentence(self._named()[0].resolve(), _game_of(task_id), int(task_id.rpartition("/")[2]))
 
     def _official_game(self, task_id: str, listed: Manifest) -> Game:
         """A listed game, or one of the user's own that lies in a folder with the name of an official split."""
@@ -238,6 +266,9 @@ class TaskSource:
         Returns:
             ``pddl_domain``, ``grammar``, ``pddl_problem``, ``solvable`` and ``walkthrough``.
         """
+        if task_id.startswith(_HUMAN):
+            document = self.library().document(_game_of(task_id))
+            return {**document, "grammar": with_sentence(document["grammar"], self._human_sentence(task_id))}
         if not task_id.startswith(_GENERATED):
             return self.library().document(task_id)
         library = self.library()
@@ -303,16 +334,21 @@ def plain_id(task_id: str) -> str:
     return next((name for name in named if name in manifest(name.partition("/")[0])), task_id)
 
 
+def _game_of(task_id: str) -> str:
+    """The official game that an id with a person's sentence is about; any other id unchanged."""
+    return task_id.removeprefix(_HUMAN).rpartition("/")[0] if task_id.startswith(_HUMAN) else task_id
+
+
 def type_of(task_id: str) -> str:
     """Family of an official id, read from its name.
 
     Args:
-        task_id: ``split/task/trial``.
+        task_id: ``split/task/trial``, or the id of a person's sentence for it.
 
     Returns:
         One of the six official family names, or "" when the name holds none.
     """
-    parts = task_id.split("/")
+    parts = _game_of(task_id).split("/")
     kind = parts[1].split("-")[0] if len(parts) > 1 else ""
     return kind if kind in KIND_OF_TYPE else ""
 
@@ -328,7 +364,7 @@ def scene_of(task_id: str) -> int:
     """
     if task_id.startswith("procedural/"):
         return rooms.scene_of(task_id)
-    parts = task_id.split("/")
+    parts = _game_of(task_id).split("/")
     number = parts[1].rsplit("-", 1)[-1] if len(parts) > 1 else ""
     return int(number) if number.isdecimal() else 0
 
@@ -346,8 +382,12 @@ def belongs(task_id: str, split: str) -> bool:
     """
     if split in OFFICIAL_SPLITS:
         return task_id.startswith(f"{split}/")
+    if split in (*PANEL_SPLITS, *HUMAN_SPLITS):
+        return task_id in manifest(split)
     if split == CUSTOM_SPLIT:
-        return not task_id.startswith(_GENERATED) and not any(task_id in manifest(name) for name in OFFICIAL_SPLITS)
+        return not task_id.startswith((*_GENERATED, _HUMAN)) and not any(
+            task_id in manifest(name) for name in OFFICIAL_SPLITS
+        )
     family, _, part = split.replace("mini_", "procedural_").partition("_")
     return task_id.startswith(f"{family}/{part}/")
 
@@ -369,7 +409,7 @@ def matching(source: TaskSource, split: str, task_types: Collection[str], scenes
         return tuple(ids)
 
     def family(task_id: str) -> str:
-        return type_of(task_id) if split in OFFICIAL_SPLITS else source.game(task_id).goal.task_type
+        return type_of(task_id) if split in (*OFFICIAL_SPLITS, *HUMAN_SPLITS) else source.game(task_id).goal.task_type
 
     return tuple(
         task_id
@@ -434,9 +474,8 @@ class TaskChooser:
     ) -> str:
         knobs = self.knobs
         pool = scenes or ((knobs.scene,) if knobs.scene else rooms.scenes_of(part))
-        kinds = [
-            kind for kind in task_types or (knobs.task_type,) if any(rooms.allows(part, scene, kind) for scene in pool)
-        ]
+        wishes = [dataclasses.replace(knobs, task_type=kind) for kind in task_types or (knobs.task_type,)]
+        kinds = [wish.task_type for wish in wishes if any(rooms.allows(part, scene, wish) for scene in pool)]
         if not kinds:
             raise NoTaskMatches(
                 f"split 'procedural_{part}' has no room with {_wish(task_types or (knobs.task_type,), pool)}; "
@@ -445,6 +484,6 @@ class TaskChooser:
         if task_types:
             knobs = dataclasses.replace(knobs, task_type=kinds[int(rng.integers(len(kinds)))])
         if scenes:
-            fitting = [scene for scene in scenes if rooms.allows(part, scene, knobs.task_type)]
+            fitting = [scene for scene in scenes if rooms.allows(part, scene, knobs)]
             knobs = dataclasses.replace(knobs, scene=fitting[int(rng.integers(len(fitting)))])
         return rooms.make_id(part, int(rng.integers(MAX_GENERATED_SEED)), knobs)

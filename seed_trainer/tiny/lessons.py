@@ -19,7 +19,7 @@ from typing import Final
 from seed_envs import make_agent_env
 from seed_envs.alfworld.annotator import annotate_terse, read_terse
 from seed_envs.alfworld.explorer import Explorer, Habits, Hint
-from seed_envs.alfworld.memory import read_goal_line
+from seed_envs.alfworld.reading import read_goal_line
 from seed_envs.profiles import Profile, TurnContext
 from seed_envs.rollout import Reply, Request, rollout
 from seed_envs.tasks import TaskSpec

@@ -9,6 +9,12 @@ import pytest
 from seed_benchmarks.baselines import play, results_markdown
 from seed_benchmarks.suites import SUITES, find_suite
 
+#: Panels whose rule player stays under 60 %.
+HARD = [
+    find_suite(f"alfworld/{name}")
+    for name in ("unlikely_places", "crowded", "new_layouts", "two_goals", "own_words", "human_valid_seen")
+]
+
 
 @pytest.fixture(scope="module")
 def results(repo):
@@ -40,6 +46,19 @@ def test_mini_results_are_on_the_tasks_of_today(results, monkeypatch):
     for path in results.glob("*_mini*--oracle.json"):
         record = json.loads(path.read_text(encoding="utf-8"))
         assert record["manifest"]["sha256"] == find_suite(record["suite"]).load_tasks().sha256, path.name
+
+
+@pytest.mark.parametrize("suite", HARD, ids=[suite.name for suite in HARD])
+def test_hard_panels_leave_room_above_the_rule_and_none_above_the_oracle(results, suite, monkeypatch):
+    monkeypatch.delenv("SEED_DATA_DIR", raising=False)
+    kept = {
+        agent: json.loads((results / f"{suite.name.replace('/', '_')}--{agent}.json").read_text(encoding="utf-8"))
+        for agent in ("oracle", "rule", "random")
+    }
+    assert kept["oracle"]["success"]["rate"] == 1.0
+    assert kept["random"]["success"]["rate"] <= kept["rule"]["success"]["rate"] < 0.6
+    if not suite.name.startswith("alfworld/human"):
+        assert {record["manifest"]["sha256"] for record in kept.values()} == {suite.load_tasks().sha256}
 
 
 def test_the_table_is_made_from_the_results(results):

@@ -24,7 +24,7 @@ from seed_envs.alfworld.gamefile import read_game_file
 from seed_envs.alfworld.generator import compact, rooms
 from seed_envs.alfworld.goals import TASK_TYPES, Goal
 from seed_envs.alfworld.library import PACK_NAME, PackLibrary, TreeLibrary
-from seed_envs.alfworld.pddl import MAX_PROBLEM_CHARS, read_problem, write_goal, write_problem
+from seed_envs.alfworld.pddl import MAX_PROBLEM_CHARS, read_goal, read_problem, write_goal, write_problem
 from seed_envs.alfworld.tasks import TaskSource, manifest
 from seed_envs.errors import DataInvalid, DataMissing, UnknownTask
 
@@ -40,7 +40,10 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 # -- reading and writing -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("task_id", ["procedural/train/1", "procedural/valid_unseen/8", "compact/test/3"])
+@pytest.mark.parametrize(
+    "task_id",
+    ["procedural/train/1", "procedural/valid_unseen/8", "procedural/train/2;goals=2;words=1", "compact/test/3"],
+)
 def test_a_generated_game_survives_the_file_format(task_id: str, tmp_path: Path) -> None:
     game = (compact if task_id.startswith("compact") else rooms).generate(task_id)
     path = put_game(tmp_path, "mine/task/trial_1", document(task_id))
@@ -55,6 +58,11 @@ def test_goals_are_read_back_as_written(kind: str) -> None:
     problem = quirk_problem(goal)
     assert read_problem(write_problem(problem, "x")) == problem
     assert write_goal(goal).count("(") == write_goal(goal).count(")")
+    also = Goal("clean", "plate", "cabinet")
+    for joint in (goal._replace(also=also), also._replace(also=goal)):
+        assert read_problem(write_problem(quirk_problem(joint), "x")).goal == joint
+        with pytest.raises(DataInvalid, match="six known shapes"):
+            read_goal(write_goal(joint).lower() + "(exists (?r - receptacle) (and))")
 
 
 def test_a_tree_like_alfworlds_own_download_is_read(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from seed_envs.alfworld.game import Game, State
 from seed_envs.alfworld.generator import compact, rooms
 from seed_envs.alfworld.goals import Goal
 from seed_envs.alfworld.library import Library, open_source
-from seed_envs.alfworld.memory import Memory, read_goal_line
+from seed_envs.alfworld.memory import Memory
 from seed_envs.alfworld.oracle import Planner, dead_end
 from seed_envs.alfworld.quirks import Quirks
+from seed_envs.alfworld.reading import guess_goal, read_goal_line
 from seed_envs.errors import OracleUnavailable
 
 FIXED = Rules(Quirks.resolve("fixed"))
@@ -218,10 +219,48 @@ def test_habits_make_better_and_worse_players() -> None:
     assert success(Habits(prior="compact", wander=0.8)) < knowing
 
 
-def test_unreadable_goals_are_refused() -> None:
-    assert read_goal_line("Your task is to: bring me the blue thing.") is None
-    with pytest.raises(ValueError, match="blue thing"):
-        Explorer("Your task is to: bring me the blue thing.")
+@pytest.mark.parametrize(
+    ("sentence", "goal"),
+    [
+        ("bring me the blue thing", Goal("simple", "", "")),
+        ("Put a rinsed mug on the coffee table", Goal("clean", "mug", "coffeetable")),
+        ("put two bottles of wine in the trash can", Goal("two", "winebottle", "garbagecan")),
+        ("Chill a potato in the fridge, place it in the sink", Goal("cool", "potato", "sinkbasin")),
+        ("examine the alarm clock by the light of the lamp", Goal("look", "alarmclock", "desklamp")),
+        ("put a pencil and not a pen on the shelf", Goal("simple", "pencil", "shelf")),
+    ],
+)
+def test_other_words_are_read_by_keywords(sentence: str, goal: Goal) -> None:
+    line = f"Your task is to: {sentence}."
+    assert read_goal_line(line) is None and guess_goal(line) == goal == Explorer(line).goal
+
+
+def test_two_goals_are_read_and_explored() -> None:
+    won = 0
+    for seed in range(24):
+        game = rooms.generate(rooms.make_id("train", seed, rooms.Knobs(goals=2)))
+        assert read_goal_line(game.sentence) == game.goal and len(game.goal.parts) == 2
+        won += bool(explore(game, Explorer(game.sentence), 60))
+    assert won >= 21
+
+
+def test_two_goals_have_plans_from_random_states_and_hardly_shorter_ones() -> None:
+    rng = random.Random(8)
+    for seed in range(40):
+        game = rooms.generate(rooms.make_id("train", seed, rooms.Knobs(goals=2)))
+        planner, engine = Planner(game), Engine(game)
+        wander(engine, rng, rng.randrange(0, 25))
+        try:
+            check_plan(engine, planner.plan(engine.state))
+        except OracleUnavailable:
+            assert dead_end(game, engine.state)
+    compared = 0
+    for seed in range(40):
+        game = rooms.generate(rooms.make_id("train", seed, rooms.Knobs(goals=2, kinds=0, copies=1, receptacles=5)))
+        if len(game.walkthrough) <= 9:
+            compared += 1
+            assert not shorter_plan_exists(game, Rules(), game.start, len(game.walkthrough) - 1), game.game_id
+    assert compared > 5
 
 
 @pytest.mark.parametrize("kind", ["simple", "look", "clean", "heat", "cool", "two"])

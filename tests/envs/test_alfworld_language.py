@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -17,7 +18,7 @@ from seed_envs.alfworld.demos import demonstrations, expert_policy
 from seed_envs.alfworld.engine import Engine
 from seed_envs.alfworld.explain import explain
 from seed_envs.alfworld.explorer import Explorer, Habits, Hint
-from seed_envs.alfworld.generator import compact
+from seed_envs.alfworld.generator import compact, rooms
 from seed_envs.alfworld.goals import Goal
 from seed_envs.alfworld.quirks import Quirks
 from seed_envs.rollout import Reply, Request, rollout
@@ -189,7 +190,7 @@ def test_a_forgotten_treatment_is_named() -> None:
     task_id, plan = heated()
     skipped = [c for c in plan if not c.startswith("heat") and c != "go to microwave 1"]
     trajectory = finished(task_id, skipped)
-    findings = study(trajectory)
+    (findings,) = study(trajectory)
     assert not trajectory.success and findings.skipped
     assert "had not been treated: heat it first" in annotate(trajectory)
     assert "heat it with microwave 1" in annotate_terse(trajectory)
@@ -199,7 +200,7 @@ def test_a_wrong_treatment_is_named() -> None:
     task_id, plan = heated()
     wrong = [c.replace("heat ", "cool ").replace("microwave", "fridge") for c in plan]
     trajectory = finished(task_id, wrong)
-    if any(kind == "cool" for kind, _ in study(trajectory).mistreated):
+    if any(kind == "cool" for kind, _ in study(trajectory)[0].mistreated):
         assert "It was wrong to cool" in annotate(trajectory)
     else:
         assert "had not been treated" in annotate(trajectory)
@@ -226,9 +227,34 @@ def test_refused_commands_are_told() -> None:
     assert "3 commands did nothing" in annotate(trajectory)
 
 
-def test_unreadable_goals_are_refused() -> None:
-    with pytest.raises(ValueError, match="blue thing"):
-        annotate(Trajectory(ENV_ID, "x", goal="Your task is to: bring me the blue thing."))
+def test_a_task_in_free_words_is_retold() -> None:
+    task_id, plan = heated()
+    for commands in (["go to sinkbasin 1", *plan], plan[:2]):
+        trajectory = dataclasses.replace(finished(task_id, commands), goal="Your task is to: bring me the blue thing.")
+        skill, terse = annotate(trajectory), annotate_terse(trajectory)
+        if trajectory.success:
+            assert skill == f"This order of actions works: {', then '.join(plan)}. Do not search anywhere else."
+            assert terse.startswith(", ".join(plan[:2]))
+        else:
+            assert "The task was not met. It was seen that there is" in skill and "not yet looked into" in skill
+            assert terse.startswith("search ")
+    nothing = Trajectory(ENV_ID, "x", goal="Your task is to: bring me the blue thing.")
+    assert annotate(nothing) == "The task was not met: visit more places, and open closed ones."
+    assert annotate_terse(nothing) == "search each place"
+
+
+def test_two_goals_are_told_one_after_the_other() -> None:
+    task_id = rooms.make_id("train", 5, rooms.Knobs(goals=2, task_type="look_at_obj_in_light"))
+    game = rooms.generate(task_id)
+    trajectory = finished(task_id, list(game.walkthrough))
+    assert trajectory.success
+    skill = annotate(trajectory)
+    placed, looked = game.goal.parts[1], game.goal.parts[0]
+    assert 0 < skill.index(f"take {placed.object_type} ") < skill.index(f"take {looked.object_type} ")
+    assert "use desklamp" in skill and "It was wrong" not in annotate(finished(task_id, list(game.walkthrough[:-1])))
+
+
+def test_an_empty_episode_is_told() -> None:
     empty = Trajectory(ENV_ID, "x", goal="Your task is to: put a mug in shelf.")
     assert annotate(empty).startswith("No mug was found") and annotate_terse(empty).startswith("search each place")
 

@@ -99,6 +99,22 @@ def test_twenty_generated_games_agree_in_every_step(source: TaskSource, witness:
     assert not found, found[:10]
 
 
+def test_two_goals_are_met_at_the_same_command(source: TaskSource, witness: TextWorldProcess) -> None:
+    """The conjunction in the written problem means to the original what it means here: met together, not in turn."""
+    knobs = [rooms.Knobs(task_type=family, goals=2, kinds=2, copies=1, receptacles=9) for family in TASK_TYPES.values()]
+    for number, wish in enumerate(knobs):
+        task_id = rooms.make_id("train", number, wish)
+        game = source.game(task_id)
+        original, native = TextWorldEngine(game, source.document(task_id), witness, Rules()), Engine(game)
+        assert original.reset() == native.reset()
+        for command in game.walkthrough:
+            assert not native.won
+            assert original.act(command) == native.act(command)
+            assert original.won == native.won, (task_id, command)
+        assert native.won
+    assert not lockstep(rooms.make_id("train", 7, knobs[4]), source, witness, 40, 5)
+
+
 def test_the_untouched_original_agrees_too(source: TaskSource) -> None:
     """The tests above let the original remember what it parsed; this one does not."""
     process = TextWorldProcess(fast=False)

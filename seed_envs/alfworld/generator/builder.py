@@ -13,7 +13,7 @@ from seed_envs.alfworld.generator import tables
 from seed_envs.alfworld.goals import Goal
 from seed_envs.alfworld.pddl import OBJECT_FLAGS, RECEPTACLE_FLAGS, Problem
 
-START = "loc_bar_99"
+START_PLACE = 99
 
 
 class Receptacle(NamedTuple):
@@ -77,7 +77,7 @@ def build_problem(receptacles: Sequence[Receptacle], things: Sequence[Thing], go
     flags["openable"] = {name for name, receptacle in zip(r_ids, receptacles, strict=True) if receptacle.door}
     places = [f"loc_bar_{receptacle.place:02d}" for receptacle in receptacles]
     return Problem(
-        start=START,
+        start=f"loc_bar_{max(START_PLACE, 1 + max(receptacle.place for receptacle in receptacles))}",
         receptacle_types={name: receptacle.kind for name, receptacle in zip(r_ids, receptacles, strict=True)},
         object_types={name: thing.kind for name, thing in zip(o_ids, things, strict=True)},
         can_contain={

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from importlib import resources
 from typing import Any, Final
 
@@ -19,15 +19,19 @@ from seed_envs.alfworld.game import Game, compile_game
 from seed_envs.alfworld.generator import tables
 from seed_envs.alfworld.generator.builder import Receptacle, Thing, build_problem
 from seed_envs.alfworld.generator.draw import Draw
-from seed_envs.alfworld.goals import KIND_OF_TYPE, TASK_TYPES, Goal
+from seed_envs.alfworld.generator.knobs import PARTS as PARTS
+from seed_envs.alfworld.generator.knobs import Knobs, parse_id
+from seed_envs.alfworld.generator.knobs import make_id as make_id
+from seed_envs.alfworld.generator.words import in_other_words
+from seed_envs.alfworld.goals import KIND_OF_TYPE, SENTENCE_PREFIX, TASK_TYPES, Goal
 from seed_envs.alfworld.oracle import Planner
 from seed_envs.alfworld.pddl import Problem
-from seed_envs.errors import NoTaskMatches, OracleUnavailable, UnknownOption, UnknownTask, close_matches
+from seed_envs.errors import NoTaskMatches, OracleUnavailable
 
-PARTS: Final = ("train", "valid_seen", "valid_unseen")
 COPY_WEIGHTS: Final = (43, 32, 25)
 ATTEMPTS: Final = 50
 VESSEL_SHARE: Final = 0.04
+STATIONS: Final = {"clean": "sinkbasin", "heat": "microwave", "cool": "fridge"}
 _UNSEEN_EVERY: Final = 9
 
 
@@ -48,6 +52,20 @@ class Room:
         self.receptacles = tuple(Receptacle(kind, place, bool(door)) for kind, place, door in row["receptacles"])
         self.fixed = tuple(Thing(kind, tuple(standing)) for kind, standing in row["fixed"])
         self.kinds: tuple[str, ...] = tuple(row["kinds"])
+
+    def joined(self, annex: Room) -> Room:
+        """This room and another as one, without a wall between them and known by this room's number."""
+        room = object.__new__(Room)
+        room.scene, room.kind = self.scene, f"{self.kind}+{annex.kind}"
+        behind = 1 + max(receptacle.place for receptacle in self.receptacles)
+        shift = len(self.receptacles)
+        room.receptacles = (*self.receptacles, *(r._replace(place=r.place + behind) for r in annex.receptacles))
+        room.fixed = (
+            *self.fixed,
+            *(t._replace(receptacles=tuple(r + shift for r in t.receptacles)) for t in annex.fixed),
+        )
+        room.kinds = tuple(sorted({*self.kinds, *annex.kinds}))
+        return room
 
 
 @lru_cache(maxsize=1)
@@ -91,103 +109,6 @@ def _by_kind() -> dict[str, list[int]]:
     return groups
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Knobs:
-    """What a draw may be limited to; part of the task id.
-
-    Attributes:
-        task_type: one official family name, or "" for any.
-        scene: one room number, or 0 for any of the part's rooms.
-        kinds: how many kinds of movable things besides the goal's (-1: all that belong to the room).
-        copies: largest number of copies of a kind (1-4).
-        receptacles: keep only this many receptacles, those that the goal needs first (0: all).
-    """
-
-    task_type: str = ""
-    scene: int = 0
-    kinds: int = -1
-    copies: int = 3
-    receptacles: int = 0
-
-    @classmethod
-    def checked(cls, values: Mapping[str, Any]) -> Knobs:
-        """Build knobs from user input.
-
-        Args:
-            values: knob name -> value.
-
-        Returns:
-            The knobs.
-
-        Raises:
-            UnknownOption: for an unknown knob or a value out of range.
-        """
-        known = [field.name for field in dataclasses.fields(cls)]
-        if not isinstance(values, Mapping):
-            raise UnknownOption(f"generator={values!r}: expected a mapping from knob to value; knobs: {known}")
-        for name in values:
-            if name not in known:
-                raise UnknownOption(f"generator knob {name!r} is unknown; known: {known}.{close_matches(name, known)}")
-        knobs = cls(**dict(values))
-        limits = {"scene": (0, 999), "kinds": (-1, 60), "copies": (1, 4), "receptacles": (0, 60)}
-        for name, (low, high) in limits.items():
-            value = getattr(knobs, name)
-            if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-                raise UnknownOption(f"generator knob {name}={value!r}: expected a whole number from {low} to {high}")
-        if knobs.task_type and knobs.task_type not in KIND_OF_TYPE:
-            raise UnknownOption(
-                f"generator knob task_type={knobs.task_type!r}; known: {list(KIND_OF_TYPE)}."
-                f"{close_matches(knobs.task_type, KIND_OF_TYPE)}"
-            )
-        return knobs
-
-    def suffix(self) -> str:
-        """The part of a task id that names the knobs which differ from the default."""
-        changed = [f for f in dataclasses.fields(self) if getattr(self, f.name) != f.default]
-        return "".join(f";{field.name}={getattr(self, field.name)}" for field in changed)
-
-
-def make_id(part: str, seed: int, knobs: Knobs | None = None) -> str:
-    """The id of a generated game.
-
-    Args:
-        part: ``train``, ``valid_seen`` or ``valid_unseen``.
-        seed: number of the game within the part, from 0.
-        knobs: limits of the draw.
-
-    Returns:
-        Such as ``procedural/train/17;scene=301``.
-    """
-    return f"procedural/{part}/{seed}{'' if knobs is None else knobs.suffix()}"
-
-
-def parse_id(task_id: str) -> tuple[str, int, Knobs]:
-    """Read an id back.
-
-    Args:
-        task_id: what :func:`make_id` returned.
-
-    Returns:
-        Part, seed and knobs.
-
-    Raises:
-        UnknownTask: when it is no id of this generator in its one canonical spelling.
-    """
-    head, *tail = task_id.split(";")
-    try:
-        _, part, number = head.split("/")
-        values: dict[str, Any] = dict(item.split("=", 1) for item in tail)
-        for name in values:
-            if name != "task_type":
-                values[name] = int(values[name])
-        knobs, seed = Knobs.checked(values), int(number)
-        if part in PARTS and 0 <= seed < 2**63 and make_id(part, seed, knobs) == task_id:
-            return part, seed, knobs
-    except (ValueError, UnknownOption) as error:
-        raise UnknownTask(f"task {task_id!r}: expected 'procedural/<part>/<number>[;knob=value…]' ({error})") from error
-    raise UnknownTask(f"task {task_id!r}: expected 'procedural/<part>/<number>[;knob=value…]', part one of {PARTS}")
-
-
 def generate(task_id: str) -> Game:
     """Generate the game that an id names; it is proven solvable by the planner.
 
@@ -217,20 +138,20 @@ def scene_of(task_id: str) -> int:
     return _generate(task_id)[0].scene
 
 
-def allows(part: str, scene: int, task_type: str) -> bool:
-    """Whether a room belongs to a part and has tasks of a family.
+def allows(part: str, scene: int, knobs: Knobs) -> bool:
+    """Whether a room belongs to a part and, by itself or joined to others, has tasks of the family asked for.
 
     Args:
         part: ``train``, ``valid_seen`` or ``valid_unseen``.
         scene: room number.
-        task_type: official family name; "" asks for the part only.
+        knobs: limits of the draw; an empty ``task_type`` asks for the part only.
 
     Returns:
         True when games can be drawn there.
     """
     if scene not in scenes_of(part):
         return False
-    return not task_type or KIND_OF_TYPE[task_type] in _possible_goals(scene)
+    return not knobs.task_type or knobs.rooms > 1 or KIND_OF_TYPE[knobs.task_type] in _possible_goals((scene,))
 
 
 def generate_problem(task_id: str) -> tuple[Problem, Game]:
@@ -255,7 +176,7 @@ def _generate(task_id: str) -> tuple[Room, Problem, Game]:
         if things is None:
             continue
         problem = build_problem([room.receptacles[r] for r in receptacles], things, goal)
-        sentence = goal.sentence(draw.below(2))
+        sentence = f"{SENTENCE_PREFIX}{in_other_words(goal, draw)}." if knobs.words else goal.sentence(draw.below(2))
         game = compile_game(problem, game_id=task_id, sentence=sentence)
         try:
             plan = Planner(game).plan(game.start)
@@ -267,8 +188,13 @@ def _generate(task_id: str) -> tuple[Room, Problem, Game]:
 
 
 @lru_cache(maxsize=256)
-def _possible_goals(scene: int) -> dict[str, list[Goal]]:
-    room = rooms()[scene]
+def _room(scenes: tuple[int, ...]) -> Room:
+    return reduce(Room.joined, (rooms()[scene] for scene in scenes))
+
+
+@lru_cache(maxsize=256)
+def _possible_goals(scenes: tuple[int, ...]) -> dict[str, list[Goal]]:
+    room = _room(scenes)
     present = sorted({receptacle.kind for receptacle in room.receptacles})
     lamps = any(thing.kind == "desklamp" and thing.receptacles for thing in room.fixed)
     able = {
@@ -278,14 +204,13 @@ def _possible_goals(scene: int) -> dict[str, list[Goal]]:
         "heat": tables.HEATABLE if "microwave" in present else frozenset(),
         "cool": tables.COOLABLE if "fridge" in present else frozenset(),
     }
-    stations = {"clean": "sinkbasin", "heat": "microwave", "cool": "fridge"}
     found: dict[str, list[Goal]] = {kind: [] for kind in TASK_TYPES}
     for kind, members in able.items():
         for thing in (name for name in room.kinds if name in members):
             homes = [place for place in present if thing in tables.CAN_CONTAIN[place]]
-            targets = [place for place in homes if place != stations.get(kind)]
+            targets = [place for place in homes if place != STATIONS.get(kind)]
             # With a single possible kind of place a simple task could never start unsolved.
-            if len(homes) > 1 or kind in stations:
+            if len(homes) > 1 or kind in STATIONS:
                 found[kind] += [Goal(kind, thing, place) for place in targets]
     if lamps:
         reachable = [t for t in room.kinds if any(t in tables.CAN_CONTAIN[place] for place in present)]
@@ -296,20 +221,43 @@ def _possible_goals(scene: int) -> dict[str, list[Goal]]:
 def _draw_goal(part: str, knobs: Knobs, draw: Draw) -> tuple[Room, Goal]:
     kind = KIND_OF_TYPE[knobs.task_type] if knobs.task_type else draw.choice(list(TASK_TYPES))
     scenes = scenes_of(part)
-    if knobs.scene:
-        if knobs.scene not in scenes:
-            raise NoTaskMatches(f"room {knobs.scene} does not belong to {part!r}; its rooms are {list(scenes)}")
-        scenes = (knobs.scene,)
-    fitting = [scene for scene in scenes if kind in _possible_goals(scene)]
+    if knobs.scene and knobs.scene not in scenes:
+        raise NoTaskMatches(f"room {knobs.scene} does not belong to {part!r}; its rooms are {list(scenes)}")
+    flats = [_with_annexes(scene, scenes, knobs, draw) for scene in ((knobs.scene,) if knobs.scene else scenes)]
+    fitting = [flat for flat in flats if kind in _possible_goals(flat)]
     if not fitting and not knobs.task_type:
-        kind = draw.choice(sorted(_possible_goals(knobs.scene)))
-        fitting = list(scenes)
+        kind = draw.choice(sorted(_possible_goals(flats[0])))
+        fitting = flats
     if not fitting:
         raise NoTaskMatches(f"room {knobs.scene} allows no task of type {TASK_TYPES[kind]!r}")
-    room = rooms()[draw.choice(fitting)]
-    goals = _possible_goals(room.scene)[kind]
+    flat = draw.choice(fitting)
+    goals = _possible_goals(flat)
+    goal = _draw_one(goals[kind], draw)
+    return _room(flat), goal._replace(also=_draw_second(goals, goal, draw)) if knobs.goals > 1 else goal
+
+
+def _with_annexes(scene: int, scenes: Sequence[int], knobs: Knobs, draw: Draw) -> tuple[int, ...]:
+    """The room, and as many others as asked for, each of another kind."""
+    flat = [scene]
+    while len(flat) < knobs.rooms:
+        kinds = {rooms()[number].kind for number in flat}
+        flat.append(draw.choice([number for number in scenes if rooms()[number].kind not in kinds]))
+    return tuple(flat)
+
+
+def _draw_one(goals: Sequence[Goal], draw: Draw) -> Goal:
     thing = draw.choice(sorted({goal.object_type for goal in goals}))
-    return room, draw.choice([goal for goal in goals if goal.object_type == thing])
+    return draw.choice([goal for goal in goals if goal.object_type == thing])
+
+
+def _draw_second(goals: Mapping[str, Sequence[Goal]], first: Goal, draw: Draw) -> Goal:
+    """A goal of another object; only one of two goals can ask to hold something in the end."""
+    kinds = [kind for kind in goals if kind != "look" or first.kind != "look"]
+    kind = draw.choice(kinds)
+    others = [goal for goal in goals[kind] if goal.object_type != first.object_type]
+    if not others:
+        raise NoTaskMatches(f"the room has no second goal beside {first}")
+    return _draw_one(others, draw)
 
 
 def _keep(room: Room, goal: Goal, knobs: Knobs, draw: Draw) -> list[int]:
@@ -317,14 +265,17 @@ def _keep(room: Room, goal: Goal, knobs: Knobs, draw: Draw) -> list[int]:
     everything = list(range(len(room.receptacles)))
     if not knobs.receptacles or knobs.receptacles >= len(everything):
         return everything
-    station = {"clean": "sinkbasin", "heat": "microwave", "cool": "fridge"}.get(goal.kind)
-    lamps = {r for thing in room.fixed if thing.kind == goal.target_type for r in thing.receptacles}
     order = draw.shuffled(everything)
     kinds = [room.receptacles[r].kind for r in order]
-    needed = [order[kinds.index(kind)] for kind in (station, goal.target_type) if kind in kinds]
-    needed += [r for r in order if r in lamps][:1]
-    homes = [r for r in order if goal.object_type in tables.CAN_CONTAIN[room.receptacles[r].kind] and r not in needed]
-    needed += [r for r in homes if room.receptacles[r].kind != goal.target_type][:1]
+    needed: list[int] = []
+    for part in goal.parts:
+        lamps = {r for thing in room.fixed if thing.kind == part.target_type for r in thing.receptacles}
+        wanted = [kind for kind in (STATIONS.get(part.kind), part.target_type) if kind in kinds]
+        needed += [order[kinds.index(kind)] for kind in wanted]
+        needed += [r for r in order if r in lamps][:1]
+        fit = [r for r in order if part.object_type in tables.CAN_CONTAIN[room.receptacles[r].kind] and r not in needed]
+        needed += [r for r in fit if room.receptacles[r].kind != part.target_type][:1]
+    needed = list(dict.fromkeys(needed))
     rest = [r for r in order if r not in needed]
     return sorted([*needed, *rest][: max(knobs.receptacles, len(needed))])
 
@@ -334,39 +285,44 @@ def _draw_things(room: Room, receptacles: Sequence[int], goal: Goal, knobs: Knob
     position = {old: new for new, old in enumerate(receptacles)}
     kinds = [room.receptacles[r].kind for r in receptacles]
     things = [Thing(t.kind, tuple(position[r] for r in t.receptacles if r in position)) for t in room.fixed]
-    others = [kind for kind in room.kinds if kind != goal.object_type]
+    wanted = {part.object_type: part for part in goal.parts}
+    others = [kind for kind in room.kinds if kind not in wanted]
     if knobs.kinds >= 0:
         others = draw.shuffled(others)[: knobs.kinds]
+    if knobs.crowd:
+        others += draw.shuffled(sorted(tables.PICKUPABLE.difference(room.kinds, wanted)))[: knobs.crowd]
     weights = COPY_WEIGHTS[: knobs.copies]
-    for kind in [goal.object_type, *sorted(others)]:
-        wanted = kind == goal.object_type
+    for kind in [*wanted, *sorted(others)]:
+        part = wanted.get(kind)
         count = 1 + draw.weighted(range(len(weights)), weights)
-        if wanted and goal.kind == "two":
-            count = max(count, 2)
-        homes = _homes(kind, kinds, goal, wanted)
+        if part is not None:
+            least = 2 if part.kind == "two" else 1
+            count = least if knobs.crowd else max(count, least)
+        homes = _homes(kind, kinds, part)
         if not homes:
-            if wanted:
+            if part is not None:
                 return None
             continue
-        weights_here = _home_weights(kind, kinds, homes)
+        weights_here = _home_weights(kind, kinds, homes, bool(knobs.unlikely))
         things += [Thing(kind, (draw.weighted(homes, weights_here),)) for _ in range(count)]
     return _fill_vessels(sorted(things, key=lambda thing: thing.kind), draw)
 
 
-def _homes(kind: str, kinds: Sequence[str], goal: Goal, wanted: bool) -> list[int]:
-    """Receptacles where a thing may lie at the start."""
+def _homes(kind: str, kinds: Sequence[str], part: Goal | None) -> list[int]:
+    """Receptacles where a thing, perhaps wanted by a goal, may lie at the start."""
     homes = [r for r, place in enumerate(kinds) if kind in tables.CAN_CONTAIN[place]]
     if not homes and kind in tables.NEVER_PLACEABLE:
         homes = [r for r, place in enumerate(kinds) if typical_places().get(kind, {}).get(place)]
-    if wanted and goal.kind in ("simple", "two"):
-        homes = [r for r in homes if kinds[r] != goal.target_type]
+    if part is not None and part.kind in ("simple", "two"):
+        homes = [r for r in homes if kinds[r] != part.target_type]
     return homes
 
 
-def _home_weights(kind: str, kinds: Sequence[str], homes: Sequence[int]) -> list[float]:
-    """How likely each home is: the official frequency of its kind, shared among those of that kind."""
+def _home_weights(kind: str, kinds: Sequence[str], homes: Sequence[int], unlikely: bool) -> list[float]:
+    """How likely each home is: the official frequency of its kind, shared among those of that kind; or its inverse."""
     typical = typical_places().get(kind, {})
-    return [(typical.get(kinds[r], 0) + 1) / kinds.count(kinds[r]) for r in homes]
+    power = -1 if unlikely else 1
+    return [(typical.get(kinds[r], 0) + 1) ** power / kinds.count(kinds[r]) for r in homes]
 
 
 def _fill_vessels(things: list[Thing], draw: Draw) -> list[Thing]:
