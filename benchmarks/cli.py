@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import signal
 import sys
 import threading
@@ -17,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seed_envs.command_line import COMPLETE, INCOMPLETE, INTERRUPTED, Parser, add_version, run
+from seed_envs.command_line import COMPLETE, INCOMPLETE, INTERRUPTED, Parser, add_version, find_own_modules, run
 
 from .options import EXAMPLES, add_run_options, default_out, give_back, megabytes, moved, resolve, with_file
 
@@ -33,8 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if threading.current_thread() is threading.main_thread():  # only there may a handler be set
         signal.signal(signal.SIGTERM, _as_interrupt)
-    if arguments is None and os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # agents and environments of one's own; last, so that they hide nothing
+    find_own_modules(arguments)
     return run(build_parser(), arguments)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +10,21 @@ from seed_envs.tables import table, with_interval
 from .agents.base import AGENTS
 from .errors import RunFolderInvalid
 from .folder import RunFolder
-from .suite import Suite
-from .suites import SUITES
+from .suites import TABLE
 
 
-def list_suites(suites: Sequence[Suite] = SUITES) -> str:
+def list_suites() -> str:
     """A table of suites."""
     rows = [
         [suite.name, "-" if suite.tasks is None else f"{suite.tasks:,}", suite.env_id, suite.profile, suite.about]
-        for suite in suites
+        for suite in TABLE.values()
     ]
     return table(["suite", "tasks", "environment", "profile", "about"], rows)
 
 
 def list_agents() -> str:
     """A table of agents."""
-    return table(["agent", "what it is"], [[name, about] for name, (_, _, about) in AGENTS.items()])
+    return table(["agent", "what it is"], [[name, row.about] for name, row in AGENTS.items()])
 
 
 def list_runs(folder: Path) -> str:

@@ -93,7 +93,7 @@ def prepare(config: RunConfig) -> Prepared:
 
 def _check_blind(config: RunConfig, manifest: Manifest) -> None:
     """Refuse to blind an agent without eyes, and a suite without pictures."""
-    if AGENTS[split_spec(config.agent.spec)[0]][0] == "scripted":
+    if not AGENTS.find(split_spec(config.agent.spec)[0]).sees:
         raise ConfigInvalid(
             f"--blind {config.blind}: agent {config.agent.spec!r} asks the environment and looks at no picture; "
             "blind a model, or a player of seed_benchmarks.text_only"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from seed_envs.errors import close_matches
+from seed_envs.plugins import OpenTable
+from seed_envs.registration import TABLE as ENVIRONMENTS
+from seed_envs.registration import make
 
 from .errors import UnknownSuite
 from .suite import Suite, load_suite
@@ -89,22 +91,29 @@ SUITES: tuple[Suite, ...] = (
 )
 
 
+TABLE: OpenTable[Suite] = OpenTable("suite", "suites", Suite, {suite.name: suite for suite in SUITES}, UnknownSuite)
+"""Every suite; an installed package adds its own as an entry point of ``seed_envs.suites``."""
+
+
 def find_suite(name: str) -> Suite:
-    """Look a suite up by name, or read it from a JSON file.
+    """A suite by name, as ``module:attribute``, from a .json file, or all tasks of an environment's default split.
 
     Raises:
         UnknownSuite: With close matches.
     """
-    for suite in SUITES:
-        if suite.name == name:
-            return suite
     if name.endswith(".json"):
         return load_suite(Path(name))
-    known = [suite.name for suite in SUITES]
-    raise UnknownSuite(
-        f"suite {name!r} is unknown.{close_matches(name, known)} `seed-bench ls` lists all; "
-        "a suite of your own is a .json file"
-    )
+    if name not in TABLE and name in ENVIRONMENTS:
+        env = make(name)
+        try:
+            return Suite(name, name, env.get_wrapper_attr("split"), about="every task of the default split")
+        finally:
+            env.close()
+    try:
+        return TABLE.find(name)
+    except UnknownSuite as error:
+        hint = "`seed-bench ls` lists all; a suite of your own is a .json file, or the id of an environment"
+        raise UnknownSuite(f"{error} {hint}") from None
 
 
 def choose_suites(names: Sequence[str]) -> list[Suite]:

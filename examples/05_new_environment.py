@@ -1,6 +1,16 @@
-"""A complete new environment in one file, played by the shared episode loop.
+"""A complete new environment in one file: registered here, it is played, measured and trained by every command.
 
 The agent has to guess a hidden number; the feedback says higher or lower. Run: python examples/05_new_environment.py
+
+In the folder of this file, and with the name of your own module in a package of yours:
+
+    seed-play 05_new_environment:demo/Guess-v0 --player oracle
+    seed-bench run --suite 05_new_environment:demo/Guess-v0 --agent oracle
+    seed-train data --env_id 05_new_environment:demo/Guess-v0 --output_dir data/guess
+    seed-train rl --env_id 05_new_environment:demo/Guess-v0 --model_name_or_path MODEL --output_dir runs/guess
+
+A package that declares ``demo/Guess-v0 = module:ROW`` as an entry point of ``seed_envs.environments`` is known by
+``demo/Guess-v0`` alone.
 """
 
 from __future__ import annotations
@@ -9,15 +19,13 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-import gymnasium as gym
-
+from seed_envs import EnvRow, Trajectory, make_agent_env, register
 from seed_envs.base import Outcome, SeedEnv, TaskStatus
 from seed_envs.errors import UnknownTask
 from seed_envs.profiles import ActionFormat, Profile, PromptTemplate
 from seed_envs.rollout import Reply, Request, rollout
 from seed_envs.tasks import TaskSpec
 from seed_envs.vector import EnvPool
-from seed_envs.wrappers import HistoryWindow, ParseAction, Prompt
 
 
 class GuessEnv(SeedEnv[str]):
@@ -72,7 +80,7 @@ class GuessEnv(SeedEnv[str]):
 
 
 PROFILE = Profile(
-    name="demo",
+    name="paper",
     template=PromptTemplate(first="{goal}{skill}\n{observation}", turn="{goal}{skill}\n{history}\n{observation}"),
     action_format=ActionFormat("tags", reply="<action>{action}</action>"),
     max_steps=6,
@@ -81,15 +89,24 @@ PROFILE = Profile(
 
 
 PROFILES = {"paper": PROFILE}
-"""The table that a suite file of seed-bench names; "paper" is the profile taken unless another is asked for."""
-
-gym.register("demo/Guess-v0", entry_point=f"{__name__}:GuessEnv", max_episode_steps=6)
+"""All profiles; "paper" is the one taken unless another is asked for."""
 
 
-def make_env() -> gym.Env[Any, str]:
-    """The environment with the agent's wrappers."""
-    env = ParseAction(gym.wrappers.TimeLimit(GuessEnv(), 6), PROFILE.action_format)
-    return Prompt(HistoryWindow(env, PROFILE.history), PROFILE, 6)
+def annotate(episode: Trajectory) -> str:
+    """Writes a hindsight skill from the episode and its outcome alone."""
+    guesses = ", ".join(step.action for step in episode.steps)
+    outcome = "found the number" if episode.success else "did not find it"
+    return f"Halve the range that is left with every guess; {guesses} {outcome}."
+
+
+ROW = EnvRow(
+    "demo/Guess-v0",
+    entry_point=f"{__name__}:GuessEnv",
+    max_episode_steps=6,
+    profiles=f"{__name__}:PROFILES",
+    annotator=f"{__name__}:annotate",
+)
+register(ROW)
 
 
 def bisect(requests: Sequence[Request]) -> list[Reply]:
@@ -105,8 +122,8 @@ def bisect(requests: Sequence[Request]) -> list[Reply]:
 
 
 if __name__ == "__main__":
-    with EnvPool(make_env, size=4) as pool:
+    with EnvPool(lambda: make_agent_env(ROW.id), size=4) as pool:
         tasks = [TaskSpec(task_id=task_id) for task_id in GuessEnv().task_ids("train")]
-        episodes = rollout(pool, bisect, tasks, env_id="demo/Guess", profile=PROFILE)
+        episodes = rollout(pool, bisect, tasks, env_id=ROW.id, profile=PROFILE)
     print(f"solved {sum(episode.success for episode in episodes)} of {len(episodes)}")
     print(f"mean length {sum(episode.num_steps for episode in episodes) / len(episodes):.2f}")

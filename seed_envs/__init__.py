@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seed_envs.registration import register_all
+from seed_envs.registration import EnvRow, register
 
 if TYPE_CHECKING:
     from seed_envs.base import SeedEnv
@@ -45,6 +45,7 @@ _PUBLIC = {
 
 __all__ = [
     "EnvPool",
+    "EnvRow",
     "Manifest",
     "Profile",
     "Reply",
@@ -59,9 +60,8 @@ __all__ = [
     "__version__",
     "get_profile",
     "make_agent_env",
+    "register",
 ]
-
-register_all()
 
 
 def __getattr__(name: str) -> Any:

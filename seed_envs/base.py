@@ -143,9 +143,11 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
 
     Attributes:
         turn_limit: Steps an episode may take where the registration names no number: what the longest task needs.
+        fixed_actions: Every action, where they are few and the same in all states; None elsewhere.
     """
 
     turn_limit: int | None = None
+    fixed_actions: tuple[str, ...] | None = None
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
     name: ClassVar[str]
     splits: ClassVar[tuple[str, ...]]

@@ -35,6 +35,18 @@ def stoppable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, earlier)
 
 
+def find_own_modules(arguments: Sequence[str] | None) -> None:
+    """Let a command that was started as a program import modules of the current folder, as ``python -m`` does.
+
+    The folder goes to the end of the path, so that it hides no installed module.
+
+    Args:
+        arguments: What the command was called with; anything else than None leaves the path alone.
+    """
+    if arguments is None and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser that explains a wrong option or choice in one line instead of printing the usage.
 

@@ -39,6 +39,10 @@ class UnknownEnvironment(SeedEnvsError, ValueError):
     """An id that is not in the registration table."""
 
 
+class NameTaken(SeedEnvsError, ValueError):
+    """Two rows of one table want the same name."""
+
+
 class UnboundedSplit(SeedEnvsError, ValueError):
     """A procedural split has no finite list of tasks to iterate over."""
 

@@ -12,8 +12,8 @@ import gymnasium as gym
 import seed_envs
 from seed_envs.base import SeedEnv
 from seed_envs.chat import split_observation
-from seed_envs.command_line import INCOMPLETE, Parser, add_version, key_and_value, run
-from seed_envs.registration import ENVIRONMENTS, find_row, make
+from seed_envs.command_line import INCOMPLETE, Parser, add_version, find_own_modules, key_and_value, run
+from seed_envs.registration import TABLE, find_row, make
 from seed_envs.trajectory import StopReason
 
 Player = Callable[[gym.Env[Any, str], dict[str, Any]], str | None]
@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 after a finished episode, 1 when the player left or a fault ended it, 2 for a wrong id, task or option, 130
         when interrupted.
     """
+    find_own_modules(arguments)
     return run(_parser(), arguments, _play, user_errors=(gym.error.Error,))
 
 
@@ -39,7 +40,7 @@ def _parser() -> Parser:
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("env", help="one of: " + ", ".join(row.id for row in ENVIRONMENTS))
+    parser.add_argument("env", help=f"one of: {', '.join(TABLE)}; module:ID for one of your own")
     parser.add_argument(
         "--player",
         choices=["human", "random", "rule", "oracle"],

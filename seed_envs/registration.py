@@ -1,4 +1,7 @@
-"""The one table of environments. Importing ``seed_envs`` registers its rows with Gymnasium."""
+"""The one table of environments, open to other packages (:func:`register`, entry points of ``seed_envs.environments``).
+
+Importing ``seed_envs`` registers its own rows with Gymnasium; a row that joins the table is registered as it joins.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import WrapperSpec, load_env_creator
 
 from seed_envs.errors import DependencyMissing, UnknownEnvironment, UnknownOption, close_matches
+from seed_envs.plugins import OpenTable
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class EnvRow:
             arguments, or none where its protocol ends episodes.
         kwargs: Default constructor arguments.
         profiles: ``module:attribute`` of the profile table.
-        annotator: ``module:attribute`` of the rule-based hindsight-skill writer.
+        annotator: ``module:attribute`` of the rule-based hindsight-skill writer; ``""`` where there is none.
         needs_browser: The environment drives a real browser.
     """
 
@@ -33,9 +37,14 @@ class EnvRow:
     entry_point: str
     max_episode_steps: int | None
     profiles: str
-    annotator: str
+    annotator: str = ""
     kwargs: dict[str, Any] = field(default_factory=dict)
     needs_browser: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("entry_point", "profiles", *(["annotator"] if self.annotator else [])):
+            if not re.fullmatch(r"[\w.]+:\w+", getattr(self, name)):
+                raise ValueError(f"{self.id}: {name}={getattr(self, name)!r}; expected 'module:attribute'")
 
 
 def _row(id: str, entry_point: str, limit: int | None, profiles: str = "PROFILES", **extra: Any) -> EnvRow:
@@ -56,22 +65,21 @@ ENVIRONMENTS: tuple[EnvRow, ...] = (
 
 
 _LIMIT = WrapperSpec("LimitReason", "seed_envs.wrappers.limits:LimitReason", {})
+_OWN_LIMIT = WrapperSpec("TurnLimit", f"{__name__}:limit_turns", {})
 
 
-def register_all() -> None:
-    """Register every row; calling it twice changes nothing."""
-    for row in ENVIRONMENTS:
-        if row.id not in gym.registry:
-            # Gymnasium's passive checker fails in every step once its first reset was refused (a wrong task id); this
-            # project's tests run the full checker instead.
-            gym.register(
-                row.id,
-                entry_point=row.entry_point,
-                max_episode_steps=row.max_episode_steps,
-                disable_env_checker=True,
-                additional_wrappers=(_LIMIT,) if row.max_episode_steps else (_OWN_LIMIT, _LIMIT),
-                kwargs=dict(row.kwargs),
-            )
+def _register_with_gymnasium(row: EnvRow) -> None:
+    if row.id not in gym.registry:
+        # Gymnasium's passive checker fails in every step once its first reset was refused (a wrong task id); this
+        # project's tests run the full checker instead.
+        gym.register(
+            row.id,
+            entry_point=row.entry_point,
+            max_episode_steps=row.max_episode_steps,
+            disable_env_checker=True,
+            additional_wrappers=(_LIMIT,) if row.max_episode_steps else (_OWN_LIMIT, _LIMIT),
+            kwargs=dict(row.kwargs),
+        )
 
 
 def limit_turns(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
@@ -81,22 +89,39 @@ def limit_turns(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
     return env if limited or limit is None else gym.wrappers.TimeLimit(env, limit)
 
 
-_OWN_LIMIT = WrapperSpec("TurnLimit", f"{__name__}:limit_turns", {})
+TABLE: OpenTable[EnvRow] = OpenTable(
+    "environment",
+    "environments",
+    EnvRow,
+    {row.id: row for row in ENVIRONMENTS},
+    UnknownEnvironment,
+    _register_with_gymnasium,
+)
+"""Every environment that is known, the registered ones of other packages included."""
+
+
+def register(row: EnvRow) -> None:
+    """Add an environment of your own, to the table and to Gymnasium; an equal row again changes nothing.
+
+    Every command then takes its id: as ``module:id``, which imports the module that calls this function, or as the id
+    alone where the module's package declares it as an entry point of ``seed_envs.environments``.
+
+    Args:
+        row: The environment; its id has a namespace of your own.
+
+    Raises:
+        NameTaken: When the id belongs to another row.
+    """
+    TABLE.add(row.id, row)
 
 
 def find_row(env_id: str) -> EnvRow:
-    """The row of an id.
+    """The row of an id; ``module:id`` imports the module first.
 
     Raises:
         UnknownEnvironment: With close matches.
     """
-    for row in ENVIRONMENTS:
-        if row.id == env_id:
-            return row
-    known = [row.id for row in ENVIRONMENTS]
-    raise UnknownEnvironment(
-        f"environment {env_id!r} is unknown; known: {', '.join(known)}.{close_matches(env_id, known)}"
-    )
+    return TABLE.find(env_id)
 
 
 def make(env_id: str, **kwargs: Any) -> gym.Env[Any, Any]:
@@ -109,6 +134,8 @@ def make(env_id: str, **kwargs: Any) -> gym.Env[Any, Any]:
     Raises:
         UnknownOption: For an argument that the environment lacks, with all it has and close matches.
     """
+    if env_id not in gym.registry and ":" not in env_id:
+        TABLE.get(env_id)  # an installed package may declare it
     try:
         return gym.make(env_id, **kwargs)
     except TypeError as error:  # an environment of another package

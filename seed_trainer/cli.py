@@ -44,8 +44,10 @@ def usage() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; user errors become one line on stderr and exit code 2, Ctrl-C one line and exit code 130."""
+    from seed_envs.command_line import find_own_modules
     from seed_envs.redaction import guarded
 
+    find_own_modules(argv)
     arguments = list(sys.argv[1:] if argv is None else argv)
     with guarded(arguments):
         return _run(arguments)

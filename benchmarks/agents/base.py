@@ -7,12 +7,14 @@ no run folder and no statistics.
 from __future__ import annotations
 
 import enum
-import importlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from seed_envs.errors import close_matches
+from seed_envs.plugins import OpenTable
 from seed_envs.profiles import Profile
+from seed_envs.registration import load_attribute
 from seed_envs.rollout import Reply, Request, failed_reply
 from seed_envs.trajectory import Trajectory
 
@@ -83,15 +85,51 @@ def _vet(reply: Any) -> Reply:
     return failed_reply(ValueError(f"the agent returned a reply with {fault}")) if fault else reply
 
 
-#: Kind of agent -> ``module:class`` inside this package; the class takes ``(settings, argument, profile)``.
-AGENTS: Mapping[str, tuple[str, str, str]] = {
-    "oracle": ("scripted", "OracleAgent", "knows the answer: an upper bound"),
-    "random": ("scripted", "RandomAgent", "the environment's random player: draws from the admissible actions"),
-    "rule": ("scripted", "RuleAgent", "the environment's hand-written player"),
-    "python": ("functions", "FunctionAgent", "python:MODULE:FUNCTION, called with a Request, returns a str or Reply"),
-    "hf": ("transformers_model", "TransformersAgent", "hf:PATH, a model folder, .gguf file or hub name, batched"),
-    "openai": ("openai_http", "OpenAIAgent", "openai:MODEL@URL, any OpenAI-compatible endpoint"),
-}
+@dataclass(frozen=True)
+class AgentRow:
+    """One kind of agent.
+
+    Attributes:
+        factory: ``module:class``, called with ``(settings, argument, profile)``; the argument is what stands after the
+            colon of ``--agent KIND:ARGUMENT``.
+        about: One line for the listing; begins with how the spec is written, where it takes an argument.
+        takes_argument: False for agents that are named by their kind alone.
+        sees: False for an agent that asks the environment and looks at nothing.
+    """
+
+    factory: str
+    about: str
+    takes_argument: bool = True
+    sees: bool = True
+
+
+def _scripted(name: str, about: str) -> AgentRow:
+    return AgentRow(f"{__package__}.scripted:{name}", about, takes_argument=False, sees=False)
+
+
+AGENTS: OpenTable[AgentRow] = OpenTable(
+    "agent",
+    "agents",
+    AgentRow,
+    {
+        "oracle": _scripted("OracleAgent", "knows the answer: an upper bound"),
+        "random": _scripted("RandomAgent", "the environment's random player: draws from the admissible actions"),
+        "rule": _scripted("RuleAgent", "the environment's hand-written player"),
+        "python": AgentRow(
+            f"{__package__}.functions:FunctionAgent",
+            "python:MODULE:FUNCTION, called with a Request, returns a str or Reply",
+        ),
+        "hf": AgentRow(
+            f"{__package__}.transformers_model:TransformersAgent",
+            "hf:PATH, a model folder, .gguf file or hub name, batched",
+        ),
+        "openai": AgentRow(
+            f"{__package__}.openai_http:OpenAIAgent", "openai:MODEL@URL, any OpenAI-compatible endpoint"
+        ),
+    },
+    UnknownAgent,
+)
+"""Every kind of agent; an installed package adds its own as an entry point of ``seed_envs.agents``."""
 
 
 def split_spec(spec: str) -> tuple[str, str]:
@@ -101,15 +139,15 @@ def split_spec(spec: str) -> tuple[str, str]:
         UnknownAgent: With what is accepted.
     """
     kind, colon, argument = spec.partition(":")
-    if kind not in AGENTS:
+    if kind not in list(AGENTS):
         raise UnknownAgent(
             f"agent {spec!r} is unknown; expected one of {sorted(AGENTS)}, e.g. 'oracle' or 'hf:PATH'."
             f"{close_matches(kind, AGENTS)}"
         )
-    takes_argument = AGENTS[kind][0] != "scripted"
-    if takes_argument and not argument:
-        raise UnknownAgent(f"agent {spec!r} is incomplete; expected {AGENTS[kind][2].split(',')[0]}")
-    if colon and not takes_argument:
+    row = AGENTS.find(kind)
+    if row.takes_argument and not argument:
+        raise UnknownAgent(f"agent {spec!r} is incomplete; expected {row.about.split(',')[0]}")
+    if colon and not row.takes_argument:
         raise UnknownAgent(f"agent {spec!r}: {kind!r} takes nothing after the colon")
     return kind, argument
 
@@ -122,7 +160,5 @@ def make_agent(settings: AgentSettings, profile: Profile) -> Agent:
         profile: How replies are read, for agents that write actions themselves.
     """
     kind, argument = split_spec(settings.spec)
-    module, name, _ = AGENTS[kind]
-    factory = getattr(importlib.import_module(f".{module}", __package__), name)
-    agent: Agent = factory(settings, argument, profile)
+    agent: Agent = load_attribute(AGENTS.find(kind).factory)(settings, argument, profile)
     return agent

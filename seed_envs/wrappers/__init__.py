@@ -1,6 +1,8 @@
 """The agent stack, one wrapper per concern, in one fixed order.
 
 ``raw env -> TimeLimit -> LimitReason -> ParseAction -> InvalidActionPenalty -> RewardScale -> HistoryWindow -> Prompt``
+
+Beside it, for agents that are no language models: ``DiscreteActions`` and ``PixelObservation``.
 """
 
 from __future__ import annotations
@@ -13,11 +15,22 @@ from seed_envs.errors import UnknownOption
 from seed_envs.profiles import Profile, get_profile
 from seed_envs.registration import make
 from seed_envs.wrappers.actions import ParseAction
+from seed_envs.wrappers.discrete import DiscreteActions
 from seed_envs.wrappers.history import HistoryWindow
+from seed_envs.wrappers.pixels import PixelObservation
 from seed_envs.wrappers.prompts import Prompt
 from seed_envs.wrappers.rewards import InvalidActionPenalty, RewardScale
 
-__all__ = ["HistoryWindow", "InvalidActionPenalty", "ParseAction", "Prompt", "RewardScale", "make_agent_env"]
+__all__ = [
+    "DiscreteActions",
+    "HistoryWindow",
+    "InvalidActionPenalty",
+    "ParseAction",
+    "PixelObservation",
+    "Prompt",
+    "RewardScale",
+    "make_agent_env",
+]
 
 
 def make_agent_env(

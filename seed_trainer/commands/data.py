@@ -19,7 +19,6 @@ from seed_trainer.settings.presets import DATA_RECIPES
 from seed_trainer.settings.resolve import resolve
 
 POLICIES = ("oracle", "random")
-ANNOTATORS = ("rules", "rules_terse", "endpoint")
 IDENTITY = (
     *("env_id", "env_profile", "env_kwargs", "env_max_steps", "policy", "split", "tasks", "repeats", "temperature"),
     *("max_turn_length", "max_prompt_length", "seed"),
@@ -41,8 +40,12 @@ class DataArguments(EnvArguments, CheckArguments):
     max_turn_length: int = option(512, "Length limit of a reply of a model policy.", "paper")
     max_prompt_length: int = option(4096, "Length limit of a prompt of a model policy.", "released")
     seed: int = option(0, "Seed of the policy.")
-    annotator: str = option("rules", "rules, rules_terse (short form), or endpoint.")
-    analyzer: str = option("auto", "Format of request and answer: auto, json, json_skill_only, json_steps or turn.")
+    annotator: str = option(
+        "rules", "rules, rules_terse (short form), endpoint, or a function of yours as module:function."
+    )
+    analyzer: str = option(
+        "auto", "Format of request and answer: auto, json, json_skill_only, json_steps, turn, or module:NAME."
+    )
     endpoint_url: str = option("", "OpenAI-compatible address, up to and including /v1.")
     endpoint_model: str = option("", "Model name at the endpoint.")
     endpoint_key_env: str = option("SEED_API_KEY", "Environment variable that holds the key.")
@@ -202,10 +205,8 @@ def _annotator(args: Any) -> Any:
     from seed_envs.endpoints.client import ChatClient
     from seed_trainer.stage1.annotators import RuleAnnotator
 
-    if args.annotator not in ANNOTATORS:
-        raise UserError(f"annotator={args.annotator!r}, expected one of {ANNOTATORS}")
     if args.annotator != "endpoint":
-        return RuleAnnotator(args.env_id, args.annotator == "rules_terse")
+        return RuleAnnotator(args.env_id, args.annotator)
     if not args.endpoint_url or not args.endpoint_model:
         raise UserError("annotator=endpoint needs endpoint_url and endpoint_model")
     if args.endpoint_workers < 1:
@@ -243,7 +244,7 @@ def _asked_in(analyzer: str) -> Any:
     """Return how an external annotator is asked: as the policy will be, or with a document where that is a turn."""
     from seed_trainer.skills.prompts import ANALYZERS
 
-    chosen = ANALYZERS["json" if analyzer == "auto" else analyzer]
+    chosen = ANALYZERS.find("json" if analyzer == "auto" else analyzer)
     return chosen if chosen.style == "document" else ANALYZERS["json"]
 
 

@@ -51,13 +51,13 @@ def sections(args: InspectArguments) -> list[tuple[str, str]]:
     """
     from seed_envs.chat import build_messages
     from seed_envs.errors import SeedEnvsError
-    from seed_envs.registration import find_row, load_attribute
     from seed_envs.tasks import TaskSpec
     from seed_trainer.acting.play import EpisodePlayer
     from seed_trainer.commands.rl import environment
     from seed_trainer.skills.analyzer import analysis_messages
     from seed_trainer.skills.parsing import HindsightSkill
     from seed_trainer.skills.prompts import get_analyzer, outcome_of, training_answer
+    from seed_trainer.stage1.annotators import rules_of
     from seed_trainer.stage1.collect import oracle_policy
     from seed_trainer.stage1.dataset import plain_summary
 
@@ -75,7 +75,7 @@ def sections(args: InspectArguments) -> list[tuple[str, str]]:
         raise UserError(f"the oracle's episode ended: {episode.error.message}; try another --seed or --task_id")
     if not 0 <= args.turn < episode.num_steps:
         raise UserError(f"turn={args.turn}, but the oracle's episode has {episode.num_steps} turns (0-based)")
-    skill = args.skill or load_attribute(find_row(args.env_id).annotator)(episode)
+    skill = args.skill or rules_of(args.env_id)(episode)
     turns = [step.context for step in episode.steps[: args.turn + 1]]
     replies = [step.reply for step in episode.steps[: args.turn]]
     outcome = outcome_of(episode)

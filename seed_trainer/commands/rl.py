@@ -93,7 +93,7 @@ def run(resolved: Resolved) -> int:
     if script.dry_run:
         _print_dry_run(resolved, len(train))
         return 0
-    trains = METHODS[script.method].trains
+    trains = METHODS.find(script.method).trains
     if panel is None and (args.eval_strategy != "no" or not trains):
         raise UserError("there is no panel to evaluate on: set eval_split or eval_manifest")
     identity = _identity(resolved, profile, train)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from seed_envs.errors import close_matches
+from seed_envs.plugins import OpenTable
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Method:
 _LIBRARY = {"skill_source": "library"}
 _NO_TEACHER = {"opd_coef": 0.0, "adv_shaping": "none", "actor_skill": "none"}
 
-METHODS: dict[str, Method] = {
+_METHODS: dict[str, Method] = {
     "grpo": Method(
         {**_NO_TEACHER, "gigpo_coef": 0.0}, "Group-relative advantages, clipped surrogate, k3 KL.", "DeepSeekMath"
     ),
@@ -140,7 +141,9 @@ METHODS: dict[str, Method] = {
     "wo_opd": Method({"opd_coef": 0.0}, "Stage 1, then GRPO.", "arXiv 2607.14777"),
     "wo_on_policy_skill": Method(_LIBRARY, "Stage 1 and SEED's loss, but a static library.", "arXiv 2607.14777"),
 }
-"""Every method; ``seed-train rl --method NAME``."""
+METHODS: OpenTable[Method] = OpenTable("method", "methods", Method, _METHODS, ValueError)
+"""Every method; ``seed-train rl --method NAME``. Yours: ``module:attribute``, or an entry point of
+``seed_envs.methods``."""
 
 _RELEASED_COMMON: dict[str, Any] = {
     "learning_rate": 1e-6,

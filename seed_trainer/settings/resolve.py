@@ -10,7 +10,7 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -262,7 +262,7 @@ def _own(
     other = {item.name for part in foreign for item in dataclasses.fields(part)} - set(known)
     try:
         recipe = lookup(RECIPES, str(values.get("recipe") or "paper"), "recipe")
-        method = lookup(METHODS, str(values.get("method") or "seed"), "method").fields
+        method = METHODS.find(str(values.get("method") or "seed")).fields
     except ValueError as error:
         raise UserError(str(error)) from None
     presets = {**recipe, **method}
@@ -284,16 +284,19 @@ def _layers(
     recipes: Mapping[str, Mapping[str, Any]],
 ) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the layers of values below the flags, weakest first, each with its name."""
-    tables = {"recipe": (recipes, "paper"), "method": ({n: m.fields for n, m in METHODS.items()}, "seed")}
+    finders: dict[str, tuple[Callable[[str], Mapping[str, Any]], str]] = {
+        "recipe": (lambda name: lookup(recipes, name, "recipe"), "paper"),
+        "method": (lambda name: METHODS.find(name).fields, "seed"),
+    }
     below: list[tuple[str, Mapping[str, Any]]] = []
     above: list[tuple[str, Mapping[str, Any]]] = []
-    for preset, (table, default) in tables.items():
+    for preset, (find, default) in finders.items():
         if preset not in known:
             continue
         flag, in_file = _take(arguments, preset), values.pop(preset, None)
         name = flag or str(in_file or default)
         try:
-            layer = (f"{preset} {name}", lookup(table, name, preset))
+            layer = (f"{preset} {name}", find(name))
         except ValueError as error:
             raise UserError(str(error)) from None
         if preset == "method" and flag:

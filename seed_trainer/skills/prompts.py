@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal
 
-from seed_envs.errors import close_matches
 from seed_envs.markers import defuse
+from seed_envs.plugins import OpenTable
 from seed_envs.trajectory import Step, Trajectory
 from seed_trainer.skills.parsing import SKILL_FIELD, HindsightSkill, parse_json_skill, parse_plain_skill
 
@@ -71,7 +71,7 @@ _FOCUS = {
     "unknown": "the workflow worth repeating and the mistake to avoid, as far as the attempt shows them.",
 }
 
-ANALYZERS: dict[str, Analyzer] = {
+_ANALYZERS: dict[str, Analyzer] = {
     "json": Analyzer(
         name="json",
         style="document",
@@ -113,14 +113,18 @@ ANALYZERS: dict[str, Analyzer] = {
         parse=parse_plain_skill,
     ),
 }
-"""All analyzers by name. ``auto`` in a configuration means ``turn`` for growing profiles and ``json`` otherwise."""
+ANALYZERS: OpenTable[Analyzer] = OpenTable(
+    "skill_analyzer", "analyzers", Analyzer, _ANALYZERS, ValueError, also=["auto"]
+)
+"""All analyzers by name. ``auto`` in a configuration means ``turn`` for growing profiles and ``json`` otherwise. Yours:
+``module:attribute``, or an entry point of ``seed_envs.analyzers``."""
 
 
 def get_analyzer(name: str, style: str) -> Analyzer:
     """Return the analyzer of a configuration.
 
     Args:
-        name: A key of :data:`ANALYZERS`, or ``auto``.
+        name: A name that :data:`ANALYZERS` finds, or ``auto``.
         style: Style of the profile, ``growing`` or ``window``.
 
     Raises:
@@ -128,10 +132,7 @@ def get_analyzer(name: str, style: str) -> Analyzer:
     """
     if name == "auto":
         name = "turn" if style == "growing" else "json"
-    if name not in ANALYZERS:
-        hint = close_matches(name, ANALYZERS, limit=1)
-        raise ValueError(f"unknown skill_analyzer {name!r}, expected auto or one of {sorted(ANALYZERS)}.{hint}")
-    analyzer = ANALYZERS[name]
+    analyzer = ANALYZERS.find(name)
     if analyzer.style == "turn" and style != "growing":
         raise ValueError(f"skill_analyzer='turn' needs a profile of style 'growing', this profile is {style!r}")
     return analyzer

@@ -19,12 +19,14 @@ from seed_envs.endpoints.client import ChatClient
 from seed_envs.endpoints.wire import Answer
 from seed_envs.errors import EndpointError, EndpointRefused
 from seed_envs.journal import Journal, read_records
+from seed_envs.plugins import OpenTable
 from seed_envs.registration import find_row, load_attribute
 from seed_envs.trajectory import Trajectory
 from seed_trainer.errors import UserError
 from seed_trainer.skills.parsing import REASONS, HindsightSkill
 from seed_trainer.skills.prompts import ANALYZERS, Analyzer, document_messages, outcome_of
 
+Annotate = Callable[[Trajectory], str]
 ANSWERS_FILE = "answers.jsonl"
 MIN_WORDS = 5
 TAIL = 400
@@ -38,27 +40,73 @@ class Annotation:
     annotator: str
 
 
+def by_rules(episode: Trajectory) -> str:
+    """The environment's own rules, which see only the trajectory and its outcome.
+
+    Raises:
+        UserError: If the environment has none.
+    """
+    return rules_of(episode.env_id)(episode)
+
+
+def by_terse_rules(episode: Trajectory) -> str:
+    """Their short form, made for word-level models.
+
+    Raises:
+        UserError: If the environment has none.
+    """
+    return rules_of(episode.env_id, terse=True)(episode)
+
+
+ANNOTATORS: OpenTable[Annotate] = OpenTable(
+    "annotator",
+    "annotators",
+    Callable,
+    {"rules": by_rules, "rules_terse": by_terse_rules},
+    UserError,
+    also=["endpoint"],
+)
+"""Functions from a trajectory to a skill. Yours: ``module:function``, or an entry point of ``seed_envs.annotators``."""
+
+
+def rules_of(env_id: str, terse: bool = False) -> Annotate:
+    """The rules that write skills about episodes of an environment.
+
+    Raises:
+        UserError: If it has none, or none of the short form.
+    """
+    reference = find_row(env_id).annotator
+    if not reference:
+        raise UserError(
+            f"{env_id} has no rules that write skills; give a function of yours, --annotator module:function (to "
+            "`inspect`: --skill)"
+        )
+    try:
+        found = load_attribute(f"{reference.partition(':')[0]}:annotate_terse" if terse else reference)
+    except AttributeError:
+        raise UserError(f"annotator=rules_terse: {env_id} has no short rules; use --annotator rules") from None
+    annotate: Annotate = found
+    return annotate
+
+
 class RuleAnnotator:
-    """Annotates with the environment's own rules, which see only the trajectory and its outcome.
+    """Annotates with a function of :data:`ANNOTATORS`.
 
     Args:
         env_id: Id of the environment.
-        terse: Use the short form, made for word-level models.
+        name: Name of the function.
 
     Raises:
-        UserError: If the environment has no short form.
+        UserError: If there is no such function, or the environment has no rules.
     """
 
-    def __init__(self, env_id: str, terse: bool = False) -> None:
-        reference = find_row(env_id).annotator
-        if terse:
-            reference = f"{reference.partition(':')[0]}:annotate_terse"
-        try:
-            self._annotate: Callable[[Trajectory], str] = load_attribute(reference)
-        except AttributeError:
-            raise UserError(f"annotator=rules_terse: {env_id} has no short rules; use --annotator rules") from None
-        self.name = f"rules:{reference}"
-        self.min_words = 1 if terse else MIN_WORDS
+    def __init__(self, env_id: str, name: str = "rules") -> None:
+        self._annotate = ANNOTATORS.find(name)
+        terse = self._annotate is by_terse_rules
+        self.name, self.min_words = name, 1 if terse else MIN_WORDS
+        if self._annotate in (by_rules, by_terse_rules):
+            rules = rules_of(env_id, terse)
+            self.name = f"rules:{rules.__module__}:{rules.__qualname__}"
 
     def annotate(self, episodes: Sequence[Trajectory]) -> list[Annotation]:
         """Return one annotation per episode."""

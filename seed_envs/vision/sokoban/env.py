@@ -219,7 +219,7 @@ class SokobanEnv(SeedEnv[Observation]):
         self._substring, self._explains = parsing == "substring", feedback == "verbose"
         self._words = ACTION_SETS[action_set]
         self._codes = {code: word for word, code in self._words.items()}
-        self._admissible_words = tuple(self._words)
+        self.fixed_actions = tuple(self._words)
         self._text_mode, self._shows_text = obs_mode == "text", obs_mode != "image"
         self._write = TEXT_FORMATS[text_format]
         if not self._text_mode:
@@ -325,8 +325,8 @@ class SokobanEnv(SeedEnv[Observation]):
         game, boxes = self._game, self._boxes
         return TaskStatus(self._task_type, GOAL, game.on_target == boxes, game.on_target / boxes)
 
-    def _admissible(self) -> Sequence[str]:
-        return self._admissible_words
+    def _admissible(self) -> Sequence[str] | None:
+        return self.fixed_actions
 
     def _extras(self) -> dict[str, Any]:
         game = self._game
