@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 import gymnasium as gym
+import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
@@ -33,8 +34,17 @@ def success(model: PPO) -> float:
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)
     model = PPO(
-        "CnnPolicy", make_vec_env(make, 8, seed=0), n_steps=128, batch_size=256, n_epochs=4, ent_coef=0.01, seed=0
+        "CnnPolicy",
+        make_vec_env(make, 8, seed=0),
+        n_steps=64,
+        batch_size=128,
+        n_epochs=4,
+        learning_rate=5e-4,
+        gamma=0.9,
+        ent_coef=0.01,
+        seed=0,
     )
     before = success(model)
     model.learn(int(sys.argv[1]) if len(sys.argv) > 1 else 20_000)

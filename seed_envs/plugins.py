@@ -84,7 +84,7 @@ class OpenTable(Mapping[str, Row], Generic[Row]):
         module, colon, attribute = name.partition(":")
         if not points and not (colon and module and attribute):
             names = [*self, *self._also]
-            known = f"; known: {', '.join(names)}" if len(names) <= _LISTED else ""
+            known = f"; expected one of {', '.join(names)}" if len(names) <= _LISTED else ""
             raise self._error(f"{self.what} {name!r} is unknown{known}.{close_matches(name, names)}")
         try:
             if points:

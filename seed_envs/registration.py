@@ -28,6 +28,7 @@ class EnvRow:
         max_episode_steps: Default step limit; None takes the environment's own ``turn_limit``, which may depend on its
             arguments, or none where its protocol ends episodes.
         kwargs: Default constructor arguments.
+        tools: ``module:attribute`` of the tools (see ``seed_envs.tools``); ``""`` for the single tool ``act``.
         profiles: ``module:attribute`` of the profile table.
         annotator: ``module:attribute`` of the rule-based hindsight-skill writer; ``""`` where there is none.
         needs_browser: The environment drives a real browser.
@@ -40,9 +41,10 @@ class EnvRow:
     annotator: str = ""
     kwargs: dict[str, Any] = field(default_factory=dict)
     needs_browser: bool = False
+    tools: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("entry_point", "profiles", *(["annotator"] if self.annotator else [])):
+        for name in ("entry_point", "profiles", *filter(self.__dict__.get, ("annotator", "tools"))):
             if not re.fullmatch(r"[\w.]+:\w+", getattr(self, name)):
                 raise ValueError(f"{self.id}: {name}={getattr(self, name)!r}; expected 'module:attribute'")
 
@@ -54,10 +56,22 @@ def _row(id: str, entry_point: str, limit: int | None, profiles: str = "PROFILES
 
 ENVIRONMENTS: tuple[EnvRow, ...] = (
     _row("seed/ALFWorld-v0", "seed_envs.alfworld.env:ALFWorldEnv", 50),
-    _row("seed/WebShop-v0", "seed_envs.webshop.env:WebShopEnv", 15),
-    _row("seed/WebShop-Fixed-v0", "seed_envs.webshop.env:WebShopEnv", 15, kwargs={"mode": "fixed"}),
-    _row("seed/WebShopBrowser-v0", "seed_envs.webshop.browser:WebShopBrowserEnv", 15, needs_browser=True),
-    _row("seed/SearchQA-v0", "seed_envs.search_qa.env:SearchQAEnv", None),
+    _row("seed/WebShop-v0", "seed_envs.webshop.env:WebShopEnv", 15, tools="seed_envs.webshop.prompts:TOOLS"),
+    _row(
+        "seed/WebShop-Fixed-v0",
+        "seed_envs.webshop.env:WebShopEnv",
+        15,
+        kwargs={"mode": "fixed"},
+        tools="seed_envs.webshop.prompts:TOOLS",
+    ),
+    _row(
+        "seed/WebShopBrowser-v0",
+        "seed_envs.webshop.browser:WebShopBrowserEnv",
+        15,
+        needs_browser=True,
+        tools="seed_envs.webshop.prompts:TOOLS",
+    ),
+    _row("seed/SearchQA-v0", "seed_envs.search_qa.env:SearchQAEnv", None, tools="seed_envs.search_qa.prompts:TOOLS"),
     _row("seed/Sokoban-v0", "seed_envs.vision.sokoban.env:SokobanEnv", None),
     _row("seed/EZPoints-v0", "seed_envs.vision.ezpoints.env:EZPointsEnv", 8),
     _row("seed/Points24-v0", "seed_envs.vision.ezpoints.points24:Points24Env", 20, profiles="POINTS24_PROFILES"),

@@ -417,8 +417,16 @@ class ALFWorldEnv(SeedEnv[str]):
         Raises:
             OracleUnavailable: when the game can no longer be won.
         """
-        plan = self._current_planner().plan(self._playing().state)
+        plan = self.oracle_plan()
         return plan[0] if plan else "look"
+
+    def oracle_plan(self) -> list[str]:
+        """A shortest plan from here, with knowledge of everything; empty when the game is won.
+
+        Raises:
+            OracleUnavailable: when the game can no longer be won.
+        """
+        return self._current_planner().plan(self._playing().state)
 
     def rule_action(self) -> str:
         """Next command of the explorer, which knows only what an agent is shown (and where things usually lie).

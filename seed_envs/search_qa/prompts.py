@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from seed_envs.markers import defuse
 from seed_envs.profiles import ActionFormat, Profile, PromptTemplate, TurnContext
+from seed_envs.tools import Tool
 
 _SEARCH_R1_RULES = (
     "Answer the given question. You must conduct reasoning inside <think> and </think> first every time you get new "
@@ -84,3 +85,15 @@ PROFILES: dict[str, Profile] = {
     ),
 }
 """How language models are put before the environment."""
+
+TOOLS: tuple[Tool, ...] = (
+    Tool("search", "Search the encyclopedia for passages.", "query", "The search query.", "<search>{query}</search>"),
+    Tool(
+        "answer",
+        "Give the final answer; this ends the episode.",
+        "answer",
+        "A name, a date or a few words.",
+        "<answer>{answer}</answer>",
+    ),
+)
+"""What the protocol's blocks do, as functions."""

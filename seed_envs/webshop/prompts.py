@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from seed_envs.profiles import ActionFormat, Profile, PromptTemplate
+from seed_envs.tools import Tool
 
 _ROLE = "You shop for a customer in the online store WebShop.\nYour task: {goal}{skill}\n"
 _NOW = "The page you see now: {observation}\nWhat you can do here:\n[\n{admissible}\n]\n\n"
@@ -91,3 +92,21 @@ PROFILES: dict[str, Profile] = {
         _COMPACT,
     )
 }
+
+TOOLS: tuple[Tool, ...] = (
+    Tool(
+        "search",
+        "Search the shop; only where there is a search bar.",
+        "keywords",
+        "What to look for.",
+        "search[{keywords}]",
+    ),
+    Tool(
+        "click",
+        "Click a button or link of the page.",
+        "element",
+        "Its text, as the list of possible actions has it between the brackets.",
+        "click[{element}]",
+    ),
+)
+"""What a page can be told to do, as functions."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from seed_envs.errors import UnknownOption
 
 
-class DiscreteActions(gym.Wrapper[Any, int, Any, str], gym.utils.RecordConstructorArgs):
+class DiscreteActions(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
     """Take the number of an action instead of its text.
 
     An action that does not fit the state is refused by the environment as its text would be. Libraries that mask
@@ -26,7 +26,7 @@ class DiscreteActions(gym.Wrapper[Any, int, Any, str], gym.utils.RecordConstruct
         UnknownOption: When none are given and the environment has no fixed list.
     """
 
-    def __init__(self, env: gym.Env[Any, str], actions: Sequence[str] | None = None) -> None:
+    def __init__(self, env: gym.Env[Any, Any], actions: Sequence[str] | None = None) -> None:
         gym.utils.RecordConstructorArgs.__init__(self, actions=actions)
         super().__init__(env)
         chosen = env.get_wrapper_attr("fixed_actions") if actions is None else actions

@@ -141,7 +141,7 @@ _METHODS: dict[str, Method] = {
     "wo_opd": Method({"opd_coef": 0.0}, "Stage 1, then GRPO.", "arXiv 2607.14777"),
     "wo_on_policy_skill": Method(_LIBRARY, "Stage 1 and SEED's loss, but a static library.", "arXiv 2607.14777"),
 }
-METHODS: OpenTable[Method] = OpenTable("method", "methods", Method, _METHODS, ValueError)
+METHODS: OpenTable[Method] = OpenTable("--method", "methods", Method, _METHODS, ValueError)
 """Every method; ``seed-train rl --method NAME``. Yours: ``module:attribute``, or an entry point of
 ``seed_envs.methods``."""
 

@@ -65,7 +65,7 @@ def test_entry_points_are_listed_without_being_loaded_and_shipped_rows_win(table
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("tow", "number 'tow' is unknown; known: one, two, seven, word, gone, many. Did you mean 'two'?"),
+        ("tow", "number 'tow' is unknown; expected one of one, two, seven, word, gone, many. Did you mean 'two'?"),
         ("manny", "Did you mean 'many'?"),
         ("nowhere:seven", "number 'nowhere:seven' cannot be imported: No module named 'nowhere'"),
         ("numbers_of_mine:eight", "module numbers_of_mine neither registers nor holds a int of the name 'eight'"),

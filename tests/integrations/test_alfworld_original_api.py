@@ -1,0 +1,83 @@
+"""Scripts that were written against alfworld's batch interface see the same texts on ours."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import alfworld_scripts
+import pytest
+
+from seed_envs.alfworld.original_api import AlfredTWEnv, get_environment
+from seed_envs.alfworld.tasks import TaskSource, manifest
+from seed_envs.errors import UnknownOption
+
+GAMES = 30
+
+
+@pytest.fixture(scope="module")
+def tree(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Thirty official games, five of each family, written out as alfworld's own download has them."""
+    source, root = TaskSource(data_dir / "alfworld"), tmp_path_factory.mktemp("alfworld")
+    by_family: dict[str, list[str]] = {}
+    for task_id in manifest("valid_seen").ids:
+        by_family.setdefault(task_id.split("/")[1].split("-")[0], []).append(task_id)
+    for task_id in [task for tasks in by_family.values() for task in tasks[:5]]:
+        _, task, trial = task_id.split("/")
+        folder = root / "json_2.1.1" / "valid_unseen" / task / trial  # as the split that the scripts evaluate on
+        folder.mkdir(parents=True)
+        document = source.document(task_id)
+        (folder / "game.tw-pddl").write_text(json.dumps({"solvable": True, **document}))
+        (folder / "traj_data.json").write_text(json.dumps({"task_type": task.split("-")[0]}))
+    return root
+
+
+def transcripts(which: str, root: Path, games: int) -> dict:
+    command = [sys.executable, alfworld_scripts.__file__, which, str(root), str(games)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+def test_scripts_of_the_field_read_the_same_on_thirty_games(tree):
+    if importlib.util.find_spec("textworld") is None or importlib.util.find_spec("alfworld") is None:
+        pytest.skip("TextWorld: textworld or alfworld is not installed")
+    ours, original = transcripts("ours", tree, GAMES), transcripts("original", tree, GAMES)
+    assert ours["games"] == GAMES and ours["files"] == original["files"]
+    assert ours["react"] == original["react"]
+    assert ours["batch"] == original["batch"]
+
+
+def test_a_tree_is_played_by_the_loops_of_react_and_of_batches(tree):
+    told = transcripts("ours", tree, 3)
+    assert told["games"] == GAMES and any(entry[-2] is True for entry in told["react"] if len(entry) == 4)
+    assert told["batch"][0][1] == ["admissible_commands", "extra.gamefile", "won"]
+
+
+def test_the_experts_plans_win(tree):
+    for expert in ("handcoded", "planner"):
+        settings = alfworld_scripts.config(str(tree), "dagger", 50)
+        settings["env"]["expert_type"] = expert
+        settings["dataset"]["data_path"] = settings["dataset"]["eval_ood_data_path"]
+        games = AlfredTWEnv(settings, "train")
+        env = games.init_env(2)
+        _, infos = env.reset()
+        dones = (False, False)
+        while not all(dones):
+            plans = infos["extra.expert_plan"]
+            _, scores, dones, infos = env.step([plan[0] if plan else "look" for plan in plans])
+        assert scores == (1, 1) and infos["won"] == [True, True] and infos["extra.expert_plan"] == [[], []]
+
+
+def test_what_is_not_there_is_refused(tree):
+    with pytest.raises(UnknownOption, match="AlfredTWEnv"):
+        get_environment("AlfredThorEnv")
+    with pytest.raises(UnknownOption, match="eval_in_distribution"):
+        AlfredTWEnv(alfworld_scripts.config(str(tree)), "valid_seen")
+    env = AlfredTWEnv(alfworld_scripts.config(str(tree), "ppo"), "eval_out_of_distribution")
+    with pytest.raises(UnknownOption, match="training_method='ppo'"):
+        env.init_env(1)
