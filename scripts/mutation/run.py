@@ -29,7 +29,9 @@ LIBRARIES = ("numpy", "gymnasium", "hypothesis", "yaml", "httpx")
 TRAINING = ("torch", "transformers", "trl", "datasets", "peft")
 PACKAGES = {"seed_envs": "seed_envs", "seed_trainer": "seed_trainer", "benchmarks": "seed_benchmarks"}
 #: Seconds of processor time after which a test is taken to hang; wall time would depend on what else runs.
-CPU_LIMIT = 20
+CPU_LIMIT = 20.0
+#: A test that hangs with a fault must pass without it in this; else the machine is slow and the fault shows nothing.
+CPU_USUAL = CPU_LIMIT / 4
 
 
 def load_libraries(paths: Sequence[str]) -> None:
@@ -81,18 +83,20 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _FirstFailure:
-    """A pytest plugin that writes down the first test that fails, and ends one that hangs."""
+    """A pytest plugin that writes down the first test that fails or is not ready in time, and ends one that hangs."""
 
-    def __init__(self, note: Path) -> None:
-        self.note = note
+    def __init__(self, folder: Path, limit: float) -> None:
+        self.running, self.failed, self.limit = folder / "running", folder / "failed", limit
 
-    def pytest_runtest_logstart(self) -> None:
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Give the test its time; nobody handles the signal, so that it ends the process."""
-        signal.setitimer(signal.ITIMER_PROF, CPU_LIMIT)
+        self.running.write_text(nodeid, encoding="utf-8")
+        signal.setitimer(signal.ITIMER_PROF, self.limit)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take the test's id."""
-        if report.failed:
+        """Take the test's id; one that waited in vain for something is told apart."""
+        crash = getattr(report.longrepr, "reprcrash", None)
+        if report.failed and not (crash and "Timeout" in crash.message):
             self._write(report.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -101,37 +105,45 @@ class _FirstFailure:
             self._write(report.nodeid)
 
     def _write(self, nodeid: str) -> None:
-        if not self.note.exists():
-            self.note.write_text(nodeid, encoding="utf-8")
+        if not self.failed.exists():
+            self.failed.write_text(nodeid, encoding="utf-8")
 
 
-def run_tests(tests: Sequence[str], fault: Fault | None, log: Path) -> tuple[str, str]:
+def run_tests(tests: Sequence[str], fault: Fault | None, log: Path, limit: float = CPU_LIMIT) -> tuple[str, str]:
     """Run tests in a fork, stopping at the first failure.
 
     Args:
         tests: Files or test ids.
         fault: Fault to put in, or None for the real modules.
         log: File for what the tests print.
+        limit: Seconds of processor time for a test.
 
     Returns:
-        ``"passed"``, ``"failed"`` or ``"hung"``, and the id of the test that failed.
+        ``"passed"``, ``"failed"`` or ``"hung"`` (also: waited in vain), and the id of the test that was running.
 
     Raises:
-        RuntimeError: When pytest could not run at all.
+        RuntimeError: When pytest could not run at all, or was killed from outside.
     """
     work = Path(tempfile.mkdtemp(prefix="mutation-"))
     try:
-        status = _in_fork(lambda: _child(tests, fault, work), log)
-        failed = (work / "failed").read_text(encoding="utf-8") if (work / "failed").exists() else ""
+        status = _in_fork(lambda: _child(tests, fault, work, limit), log)
+        running, failed = (
+            path.read_text(encoding="utf-8") if path.exists() else "" for path in (work / "running", work / "failed")
+        )
     finally:
         shutil.rmtree(work, ignore_errors=True)
     if os.WIFSIGNALED(status):
-        return ("hung" if os.WTERMSIG(status) == signal.SIGPROF else "failed"), ""
+        number = os.WTERMSIG(status)
+        if number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
+            raise RuntimeError(f"{running or tests} was ended by signal {number}: no memory left? see {log}")
+        return ("hung" if number == signal.SIGPROF else "failed"), running
     code = os.WEXITSTATUS(status)
     if code == pytest.ExitCode.OK:
         return "passed", ""
-    if failed or code == pytest.ExitCode.TESTS_FAILED:
+    if failed:
         return "failed", failed
+    if code == pytest.ExitCode.TESTS_FAILED:
+        return "hung", running
     raise RuntimeError(f"pytest ended with code {code}; see {log}")
 
 
@@ -154,10 +166,11 @@ def _in_fork(work: Callable[[], int], log: Path) -> int:
         os._exit(code)
 
 
-def _child(tests: Sequence[str], fault: Fault | None, work: Path) -> int:
+def _child(tests: Sequence[str], fault: Fault | None, work: Path, limit: float) -> int:
+    signal.setitimer(signal.ITIMER_PROF, limit)  # for importing; every test gets as much again
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(work / "hypothesis")
     if fault is not None:
         sys.meta_path.insert(0, _Finder(fault))
     options = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", f"--basetemp={work / 'tmp'}"]
-    plugins: list[Any] = [_FirstFailure(work / "failed")]
+    plugins: list[Any] = [_FirstFailure(work, limit)]
     return int(pytest.main([*options, *tests], plugins=plugins))

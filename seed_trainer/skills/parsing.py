@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 SKILL_FIELD = "episode_skill"
@@ -39,6 +40,7 @@ MAX_STEP_SKILLS = 1
 
 _MAX_ANSWER = 200_000
 _MAX_SCANNED = 2_000_000
+_STRING_OR_BRACE = re.compile(r'"(?:[^"\\]|\\.?)*(?:"|\Z)|[{}]', re.DOTALL)
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 
 
@@ -85,24 +87,15 @@ def _balanced_objects(text: str) -> Iterator[str]:
     """
     start, scanned = text.find("{"), 0
     while start >= 0 and scanned < _MAX_SCANNED:
-        depth, quoted, escaped, end = 0, False, False, -1
-        for index in range(start, len(text)):
-            char = text[index]
-            if quoted:
-                escaped, quoted = char == "\\" and not escaped, not (char == '"' and not escaped)
-            elif char == '"':
-                quoted = True
-            elif char in "{}":
-                depth += 1 if char == "{" else -1
-                if depth == 0:
-                    end = index
-                    break
-        scanned += (end if end >= 0 else len(text)) - start
-        if end >= 0:
-            yield text[start : end + 1]
-            start = text.find("{", end + 1)
-        else:
-            start = text.find("{", start + 1)
+        depth, end = 0, len(text)
+        for token in _STRING_OR_BRACE.finditer(text, start):
+            depth += {"{": 1, "}": -1}.get(token[0], 0)
+            if not depth:
+                end = token.end()
+                yield text[start:end]
+                break
+        scanned += end - start
+        start = text.find("{", start + 1 if depth else end)
 
 
 def _load(text: str) -> Any:
@@ -123,6 +116,11 @@ def _literal(text: str) -> Any:
         return None
 
 
+def _records(parse: Callable[[str], Any], texts: Iterable[str]) -> list[dict[str, Any]]:
+    """Return what of the texts is an object."""
+    return [value for value in map(parse, texts) if isinstance(value, dict)]
+
+
 def extract_object(answer: str) -> dict[str, Any] | None:
     """Return the JSON object of an answer, preferring one that holds the skill field.
 
@@ -130,17 +128,12 @@ def extract_object(answer: str) -> dict[str, Any] | None:
     balanced objects.
     """
     answer = answer[:_MAX_ANSWER]
-    whole = [*_fenced_blocks(answer), answer.strip()]
-    found: list[dict[str, Any]] = [value for value in map(_load, whole) if isinstance(value, dict)]
-    if not any(SKILL_FIELD in value for value in found):
-        pieces = list(_balanced_objects(answer))[:100]
-        found += [value for value in map(_load, pieces) if isinstance(value, dict)]
-        if not found:
-            found = [value for value in map(_literal, pieces) if isinstance(value, dict)]
-    for value in found:
-        if SKILL_FIELD in value:
-            return value
-    return found[0] if found else None
+    found = _records(_load, [*_fenced_blocks(answer), answer])
+    if not any(SKILL_FIELD in record for record in found):
+        pieces = list(islice(_balanced_objects(answer), 100))
+        found += _records(_load, pieces)
+        found = found or _records(_literal, pieces)
+    return next((record for record in found if SKILL_FIELD in record), found[-1] if found else None)
 
 
 def repeats_itself(text: str, longest: int = 12, times: int = 4) -> bool:
@@ -165,7 +158,7 @@ def check_skill(text: str, min_words: int = 1) -> str:
     return "loop" if repeats_itself(text) else ""
 
 
-def parse_json_skill(answer: str, min_words: int = 1) -> HindsightSkill:
+def parse_json_skill(answer: str, min_words: int) -> HindsightSkill:
     """Read a JSON answer.
 
     Args:
@@ -208,6 +201,6 @@ def _step_skills(value: Any) -> dict[int, str]:
     return dict(list(usable.items())[:MAX_STEP_SKILLS])
 
 
-def parse_plain_skill(answer: str, min_words: int = 1) -> HindsightSkill:
+def parse_plain_skill(answer: str, min_words: int) -> HindsightSkill:
     """Read an answer that is the skill itself."""
     return HindsightSkill(text=answer.strip(), reason=check_skill(answer, min_words))

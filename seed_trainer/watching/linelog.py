@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ class LineLog:
             with Journal(self.path, shared=True) as journal:
                 journal.shorten(length)
             return
-        kept = [record for record in read_records(self.path) if record.get("step", step + 1) <= step] if step else []
+        kept = [record for record in read_records(self.path) if record.get("step", math.inf) <= step] if step else []
         fresh = self.path.with_name(self.path.name + ".new")
         fresh.unlink(missing_ok=True)
         with Journal(fresh) as journal:

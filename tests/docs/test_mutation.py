@@ -88,7 +88,8 @@ def test_a_run_finds_what_survives_and_does_not_trust_tests_that_always_fail(rep
     run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert run.returncode == code, run.stdout + run.stderr
     if code == 1:
-        assert "4 faults: {'failed': 2, 'passed': 2}; noticed or equivalent: 50.0 %" in run.stdout
+        assert "4 faults: {'failed': 2, 'passed': 2}; noticed or equivalent: 50.0%" in run.stdout
+        assert " 50.0% of   4 in seed_envs/toy.py: {'failed': 2, 'passed': 2}" in run.stdout
         assert "survived: seed_envs/toy.py:5  seed_envs/toy.py spare: return x + 0  =>  return x - 0" in run.stdout
     else:
         assert "tests fail without a fault" in run.stdout

@@ -144,7 +144,7 @@ def test_what_lies_behind_a_length_goes(path, shared):
 def test_records_of_a_damaged_file(path):
     assert list(read_records(path)) == []
     assert not path.exists()
-    path.write_bytes(b'{"a": 1}\n\n{"b": \xff\n7\n{"c": "\xff"}\n{"d"')
+    path.write_bytes(b'{"a": 1}\n \n{"b": \xff\n7\n{"c": "\xff"}\n{"d"')
     broken: list[int] = []
     assert list(read_records(path, broken.append)) == [{"a": 1}, {"c": "\ufffd"}]
     assert broken == [3, 4, 6]

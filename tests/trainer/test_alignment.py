@@ -9,7 +9,9 @@ import propositions
 import pytest
 import torch
 
+from seed_trainer.learning.distillation import distillation_BT
 from seed_trainer.learning.scores import GateRule, Scores
+from seed_trainer.settings.options import SEEDOptions
 from seed_trainer.watching import diagnostics, gate_watch, value_alignment
 from seed_trainer.watching.gate_proxy import GateProxy
 
@@ -119,6 +121,13 @@ def test_proxy_sums_the_gates_of_an_episode_over_shuffled_mini_batches() -> None
     assert found["align/auc_think"] == 0.75 and found["align/auc_action"] == 0.25
     assert -1 <= found["align/correlation"] <= 1
     assert proxy.flush() == {}
+
+
+def test_a_term_over_whole_distributions_is_not_made_up_from_sampled_tokens() -> None:
+    zeros = torch.zeros(1, 2)
+    scores = Scores(zeros, zeros, zeros, None, zeros, zeros, torch.zeros(1), GateRule("gap", 1.0))
+    with pytest.raises(ValueError, match="opd_term='jsd' cannot be computed from sampled tokens"):
+        distillation_BT(SEEDOptions(opd_term="jsd"), scores)
 
 
 def test_entropy_check_of_the_toy() -> None:

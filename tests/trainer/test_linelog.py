@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from seed_envs.journal import Journal
 from seed_trainer.watching.linelog import LineLog
 
 
@@ -45,6 +47,24 @@ def test_what_was_written_before_training_begins_stays(tmp_path: Path) -> None:
     log.begin(0)
     log.append(2, {})
     assert steps(log.path) == [0, 2]
+
+
+def test_other_writers_wait_for_nobody_and_a_killed_start_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = LineLog(tmp_path / "metrics.jsonl")
+    log.path.with_name("metrics.jsonl.new").write_text('{"step": 0, "note": "of a start that was killed"}\n')
+    log.append(1, {})
+    assert steps(log.path) == [1]
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    with Journal(log.path) as held:
+        log.append(2, {})
+        LineLog(log.path).begin(2, log.path.stat().st_size)
+        assert not synced, "no line waits for the disk"
+        assert log.length() == held.path.stat().st_size
+        assert len(synced) == 1, "what a checkpoint counts is on the disk"
+    assert steps(log.path) == [1, 2]
 
 
 def test_a_resumed_run_goes_on_at_the_byte_it_had_reached(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from trl.trainer.utils import shuffle_sequence_dict, split_tensor_dict
 from word_world import GROWING, WINDOW, WORDS
 
 from seed_envs.trajectory import Trajectory
+from seed_trainer.learning.batches import pad_left, pad_right
 from seed_trainer.learning.rounds import Block
 from seed_trainer.learning.skill_reward import answer_inputs, skill_rewards_N
 from seed_trainer.settings.options import SEEDOptions
@@ -73,6 +74,13 @@ def test_without_a_usable_answer_nothing_is_pushed(make_trainer: TrainerFactory)
     trainer.model.train()
     batch = trainer._generate_and_score_completions([{"task_id": word} for word in WORDS for _ in range(4)])
     assert not batch["skill_advantages"].any() and float(trainer.teaching.skill_loss(batch).detach()) == 0.0
+
+
+def test_columns_are_padded_alike_and_keep_their_type() -> None:
+    ids, mask = pad_left([[5, 6, 7], [8]], 0, multiple=4)
+    assert ids.tolist() == [[0, 5, 6, 7], [0, 0, 0, 8]]
+    assert mask.tolist() == [[0, 1, 1, 1], [0, 0, 0, 1]]
+    assert pad_right([[0.1]], 2, torch.float64).tolist() == [[0.1, 0.0]], "as exact as asked for"
 
 
 def test_it_is_off_by_default_and_needs_sampled_own_skills() -> None:

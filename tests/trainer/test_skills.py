@@ -28,8 +28,17 @@ GOOD = "Look into the fridge before the shelves."
         f"{{'episode_skill': '{GOOD}', 'n': None}}",
         '{"episode_skill": "Look into the fridge\nbefore the shelves."}',
         f'{{"episode_skill": "{GOOD}", "list": [1, 2,],}}',
+        f'A draft: {{"episode_skill": "Do it all otherwise, please."}}\n```\n{{"episode_skill": "{GOOD}"}}\n```',
+        f'Here: {{"": "a}}", "b": "\\\\", "c": "\\"}}", "episode_skill": "{GOOD}"}} it is.',
+        f'```json\n{{"other": 1}}\n```\nAnd {{{{"sure": true, "episode_skill": "{GOOD}"}} it is.',
+        "{'a': 1} " * 99 + f"{{'episode_skill': '{GOOD}'}}",
+        "." * 190_000 + '{"a": 1} ' * 50 + f'{{"episode_skill": "{GOOD}"}}',
+        f'{{"episode_skill": "{GOOD}"}} or }}',
     ],
-    ids=["plain", "fenced", "surrounded", "literal", "line break", "trailing commas"],
+    ids=[
+        *("plain", "fenced", "surrounded", "literal", "line break", "trailing commas", "after a draft", "quotes"),
+        *("after another", "last of many", "at the end", "before a brace"),
+    ],
 )
 def test_answers_that_models_really_write_are_read(answer: str) -> None:
     skill = parse_json_skill(answer, 5)
@@ -57,14 +66,17 @@ def test_unusable_answers_have_a_named_reason(answer: str, reason: str) -> None:
 
 
 def test_literal_parse_never_evaluates_code() -> None:
-    assert parse_json_skill("{'episode_skill': __import__('os').getcwd()}").reason == "not_json"
+    assert parse_json_skill("{'episode_skill': __import__('os').getcwd()}", 1).reason == "not_json"
 
 
 def test_step_skills_are_read_by_number() -> None:
-    skill = parse_json_skill('{"episode_skill": "a b", "step_skills": {"3": "open it", "x": "no", "4": 5}}')
-    assert skill.step_skills == {3: "open it"}
+    skill = parse_json_skill('{"episode_skill": "a b", "step_skills": {"3": "open it", "x": "no", "4": 5}}', 1)
+    assert skill.step_skills == {3: "open it"} and skill.summary == ""
+    noted = parse_json_skill('{"episode_skill": "a b", "episode_summary": " it went well\\ud800 "}', 1)
+    assert (noted.text, noted.summary) == ("a b", "it went well?")
+    assert parse_json_skill('{"episode_skill": "a b", "episode_summary": 5}', 1).summary == ""
     odd = {"\u00b2": "superscript", "9" * 5000: "huge", "-1": "negative", "0": " ", "5": "look", "6": "second"}
-    skill = parse_json_skill(json.dumps({"episode_skill": "a b", "step_skills": odd}))
+    skill = parse_json_skill(json.dumps({"episode_skill": "a b", "step_skills": odd}), 1)
     assert skill.valid and skill.step_skills == {5: "look"}, "one critical step, whatever a model writes"
 
 
@@ -73,17 +85,19 @@ def test_step_skills_are_read_by_number() -> None:
 )
 def test_hostile_answers_cost_no_time(answer: str) -> None:
     started = time.process_time()
-    assert parse_json_skill(answer).reason == "not_json"
+    assert parse_json_skill(answer, 1).reason == "not_json"
     assert time.process_time() - started < 60, "quadratic parsing would take hours"
 
 
 def test_plain_skill_of_word_level_models() -> None:
-    assert parse_plain_skill(" go to shelf 1 ").text == "go to shelf 1"
-    assert parse_plain_skill("  ").reason == "blank"
+    assert parse_plain_skill(" go to shelf 1 ", 1).text == "go to shelf 1"
+    assert parse_plain_skill("  ", 1).reason == "blank"
 
 
 def test_repetition_is_found_and_ordinary_lists_are_not() -> None:
     assert repeats_itself("again and again and again and again and")
+    assert not repeats_itself("well again and again and again and again"), "three times and a half"
+    assert not repeats_itself("first one one one"), "three times"
     assert not repeats_itself("go to shelf 1 then go to shelf 2 then go to shelf 3 then go to shelf 4")
 
 
