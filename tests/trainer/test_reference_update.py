@@ -33,8 +33,8 @@ SOME = [case for index, case in enumerate(EVERY) if index % SIZE == index // SIZ
 """Every combination of the others once, the loss types in turn."""
 REST = [case for case in EVERY if case not in SOME]
 
-TOLERANCE = {**dict.fromkeys(LOSS_TYPES, 1e-6), "vespo": 1e-5}
-"""TRL scores in single precision; VESPO weighs a row by ``exp(3 sum of its log ratios)``, in which rounding adds up."""
+ROUNDING = 5e-6
+"""TRL's head scores in single precision, whatever the model's; most entries of a gradient agree to 1e-8, few to 2e-6."""
 
 
 def some_skills(episodes: Any, *rest: Any) -> list[HindsightSkill]:
@@ -78,7 +78,7 @@ def check(make_trainer: TrainerFactory, case: tuple[str, int, int, str, str]) ->
     max_length = trainer.args.max_completion_length
     recipe = Recipe(loss_type, MICRO_BATCHES, accumulation, max_length=max_length)
     steps = [torch.optim.SGD(model.parameters(), lr=0.03) for model in (trainer.model, plain)]
-    done, tolerance = 0, TOLERANCE[loss_type]
+    done = 0
     for _ in range(max(1, accumulation // (MICRO_BATCHES * iterations))):
         parts = play(trainer, blocks)
         returns = [sum(step.reward for step in episode.steps) for episode in blocks[-1].episodes]
@@ -89,14 +89,14 @@ def check(make_trainer: TrainerFactory, case: tuple[str, int, int, str, str]) ->
         for at in range(MICRO_BATCHES * iterations):
             loss = trainer._compute_loss(trainer.model, parts[at % MICRO_BATCHES])
             expected = plain_update.micro_loss(recipe, plain, rows[at % MICRO_BATCHES], rows, policy == "live")
-            torch.testing.assert_close(loss.double(), expected, atol=tolerance, rtol=tolerance)
+            torch.testing.assert_close(loss.double(), expected, atol=1e-6, rtol=1e-6)
             loss.backward()
             expected.backward()
             done += 1
             if done % accumulation == 0:
                 found, wanted = gradient(trainer.model), gradient(plain)
                 scale = float(wanted.abs().max())
-                assert scale > 1e-3 and float((found - wanted).abs().max()) <= tolerance * max(1.0, scale)
+                assert scale > 1e-3 and float((found - wanted).abs().max()) <= ROUNDING * max(1.0, scale)
                 for step in steps:
                     step.step()
                     step.zero_grad()
