@@ -18,7 +18,8 @@ from seed_envs.alfworld.cache import open_library
 from seed_envs.alfworld.generator import scene_builder
 from seed_envs.alfworld.library import OFFICIAL_SPLITS, open_source
 from seed_envs.alfworld.pddl import read_problem
-from seed_envs.alfworld.tasks import DATA_VARIABLE, DOWNLOAD_COMMAND, ORIGINAL_FOLDER, SPLITS, TaskSource
+from seed_envs.alfworld.sources import DATA_VARIABLE, DOWNLOAD_COMMAND, ORIGINAL_FOLDER, TaskSource
+from seed_envs.alfworld.tasks import SPLITS
 from seed_envs.command_line import Parser, run
 from seed_envs.data import cache_root, replacing
 from seed_envs.data import data_dir as find_data

@@ -17,6 +17,7 @@ import numpy as np
 
 from seed_envs.alfworld import arguments, rendering, texts
 from seed_envs.alfworld.actions import Rules, Wording, admissible
+from seed_envs.alfworld.choosing import TaskChooser
 from seed_envs.alfworld.commands import normalise
 from seed_envs.alfworld.engine import Engine, condition_rate
 from seed_envs.alfworld.explain import explain
@@ -25,13 +26,12 @@ from seed_envs.alfworld.generator import rooms
 from seed_envs.alfworld.journal import Journal
 from seed_envs.alfworld.oracle import Planner, secrets
 from seed_envs.alfworld.quirks import Quirks, QuirkSpec
+from seed_envs.alfworld.sources import TaskSource
 from seed_envs.alfworld.tasks import (
     GENERATED_SPLITS,
     ORIGINAL_SPLITS,
     PROCEDURAL_SPLITS,
     SPLITS,
-    TaskChooser,
-    TaskSource,
     belongs,
     plain_id,
 )

@@ -25,7 +25,8 @@ from seed_envs.alfworld.generator import compact, rooms
 from seed_envs.alfworld.goals import TASK_TYPES, Goal
 from seed_envs.alfworld.library import PACK_NAME, PackLibrary, TreeLibrary
 from seed_envs.alfworld.pddl import MAX_PROBLEM_CHARS, read_goal, read_problem, write_goal, write_problem
-from seed_envs.alfworld.tasks import TaskSource, manifest
+from seed_envs.alfworld.sources import TaskSource
+from seed_envs.alfworld.tasks import manifest
 from seed_envs.errors import DataInvalid, DataMissing, UnknownTask
 
 

@@ -20,7 +20,8 @@ from seed_envs.alfworld.cache import open_library
 from seed_envs.alfworld.engine import Engine
 from seed_envs.alfworld.env import ALFWorldEnv
 from seed_envs.alfworld.library import PACK_NAME, PackLibrary, open_source
-from seed_envs.alfworld.tasks import OFFICIAL_SPLITS, TaskSource, generated_game, manifest, plain_id
+from seed_envs.alfworld.sources import TaskSource, generated_game
+from seed_envs.alfworld.tasks import OFFICIAL_SPLITS, manifest, plain_id
 from seed_envs.errors import DataInvalid, DataMissing, UnknownTask
 
 JUNK: dict[str, tuple[str, dict[str, Any]]] = {

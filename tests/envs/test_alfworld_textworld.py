@@ -17,7 +17,7 @@ from seed_envs.alfworld.engine import Engine
 from seed_envs.alfworld.env import ALFWorldEnv
 from seed_envs.alfworld.generator import compact, rooms
 from seed_envs.alfworld.goals import TASK_TYPES
-from seed_envs.alfworld.tasks import TaskSource
+from seed_envs.alfworld.sources import TaskSource
 from seed_envs.alfworld.textworld_engine import TextWorldEngine, TextWorldFailed, TextWorldProcess
 from seed_envs.errors import UnknownOption
 

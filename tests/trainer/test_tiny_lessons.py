@@ -63,7 +63,7 @@ def test_samples_hold_no_unknown_word_and_learn_replies_only(classroom: Classroo
 
 
 def test_pretraining_stays_away_from_panels_and_from_the_listed_training_games() -> None:
-    from seed_envs.alfworld.tasks import TaskSource
+    from seed_envs.alfworld.sources import TaskSource
 
     source = TaskSource()
     panels = [task for part in ("train", "validation", "test") for task in source.ids(f"compact_{part}")]
