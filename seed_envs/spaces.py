@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import create_shared_memory
 
@@ -48,6 +49,19 @@ class UnicodeText(spaces.Text):
 
     def __hash__(self) -> int:
         return self.max_length
+
+
+def picture_space(height: int, width: int) -> spaces.Box:
+    """RGB pictures, uint8, height x width x 3.
+
+    A ``Box`` keeps four arrays of its own shape, here a megabyte of equal numbers for every environment; these are
+    views of single numbers.
+    """
+    box = spaces.Box(0, 255, (height, width, 3), np.uint8)
+    for name in ("low", "high", "bounded_below", "bounded_above"):
+        bounds = getattr(box, name)
+        setattr(box, name, np.broadcast_to(bounds[0, 0, 0].copy(), bounds.shape))
+    return box
 
 
 def _refuse_flat_form(space: Any, x: Any = None) -> Any:

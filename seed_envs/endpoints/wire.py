@@ -145,11 +145,14 @@ def _message(message: Message) -> dict[str, Any]:
 def _part(part: Mapping[str, Any]) -> dict[str, Any]:
     if part["type"] != "image":
         return dict(part)
+    return {"type": "image_url", "image_url": {"url": image_url(part["image"])}}
+
+
+def image_url(image: Any, effort: int = 6) -> str:
+    """A picture, or an array of height x width x 3 bytes, as a ``data:`` URL of its PNG; effort is zlib's, 0 to 9."""
     from PIL import Image
 
-    image = part["image"]
     picture = image if isinstance(image, Image.Image) else Image.fromarray(image)
     buffer = io.BytesIO()
-    picture.save(buffer, format="PNG")
-    data = base64.b64encode(buffer.getvalue()).decode()
-    return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
+    picture.save(buffer, format="PNG", compress_level=effort)
+    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"

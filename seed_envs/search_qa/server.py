@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
 import json
 import signal
 import time
@@ -17,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from seed_envs.loopback import is_loopback
 from seed_envs.redaction import redact
 from seed_envs.search_qa.batching import MAX_BATCH, Batcher, QueueFull
 from seed_envs.search_qa.retrievers.base import (
@@ -78,16 +78,6 @@ class ServerOptions:
     def __post_init__(self) -> None:
         if not self.token and not is_loopback(self.host):
             raise ValueError(f"host={self.host!r} is not loopback; serving beyond this machine needs a token")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is reachable from this machine alone."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class RetrievalServer:

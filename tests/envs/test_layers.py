@@ -102,7 +102,21 @@ def test_environments_know_neither_each_other_nor_are_known_below(graph):
     assert not offenders
 
 
-HEAVY = ("torch", "transformers", "trl", "textworld", "flask", "selenium", "faiss", "numba", "jnius", "pandas", "ray")
+HEAVY = (
+    "torch",
+    "transformers",
+    "trl",
+    "textworld",
+    "flask",
+    "selenium",
+    "faiss",
+    "numba",
+    "jnius",
+    "pandas",
+    "ray",
+    "openenv",
+    "fastapi",
+)
 
 
 @pytest.mark.parametrize("module", ["seed_envs", "seed_envs.wrappers", "seed_envs.rollout", "seed_envs.play"])

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 from gymnasium import spaces
 
 from seed_envs.arguments import check_choice, refuse_ignored
 from seed_envs.base import LazyActions, Outcome, SeedEnv, TaskStatus
 from seed_envs.errors import InvalidState, OracleUnavailable
-from seed_envs.spaces import UnicodeText
+from seed_envs.spaces import UnicodeText, picture_space
 from seed_envs.vision.ezpoints import oracle
 from seed_envs.vision.ezpoints.hands import Card, Hand
 from seed_envs.vision.ezpoints.reading import read_classic, read_exact
@@ -78,8 +77,7 @@ class CardGameEnv(SeedEnv[Observation]):
         self._read = read_classic if parsing == "substring" else read_exact
         self._text_mode, self._shows_cards = obs_mode == "text", obs_mode != "image"
         if not self._text_mode:
-            picture = spaces.Box(0, 255, (size, size, 3), np.uint8)
-            self.observation_space = spaces.Dict({"text": UnicodeText(), "image": picture})
+            self.observation_space = spaces.Dict({"text": UnicodeText(), "image": picture_space(size, size)})
         self._start(())
 
     def task_ids(self, split: str) -> Sequence[str]:

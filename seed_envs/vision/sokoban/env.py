@@ -15,7 +15,7 @@ from seed_envs.arguments import check_choice, refuse_ignored, whole_number
 from seed_envs.base import Outcome, SeedEnv, TaskStatus
 from seed_envs.data_card import DataSource
 from seed_envs.errors import InvalidState, OracleUnavailable, UnknownOption
-from seed_envs.spaces import UnicodeText
+from seed_envs.spaces import UnicodeText, picture_space
 from seed_envs.vision.sokoban.actions import ReadAction, read_classic, read_strict
 from seed_envs.vision.sokoban.baseline import greedy_direction
 from seed_envs.vision.sokoban.generator import Difficulty
@@ -223,8 +223,8 @@ class SokobanEnv(SeedEnv[Observation]):
         self._text_mode, self._shows_text = obs_mode == "text", obs_mode != "image"
         self._write = TEXT_FORMATS[text_format]
         if not self._text_mode:
-            pixels = (self.source.height * tile, self.source.width * tile, 3)
-            self.observation_space = spaces.Dict({"text": UnicodeText(), "image": spaces.Box(0, 255, pixels, np.uint8)})
+            picture = picture_space(self.source.height * tile, self.source.width * tile)
+            self.observation_space = spaces.Dict({"text": UnicodeText(), "image": picture})
         self._start(Oracle.of(parse_levels(_BEFORE_RESET, "built-in level")[0]))
 
     @property
