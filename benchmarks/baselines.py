@@ -26,8 +26,8 @@ from .suites import choose_suites
 #: Agent and repeats: the deterministic ones play once.
 _PLAYERS = (("oracle", 1), ("rule", 1), ("random", 4))
 _KEPT = (
-    "suite", "agent", "confidence", "counts", "complete", "success", "macro", "score", "families", "lengths",
-    "stop_reasons", "errors", "steps", "repeats", "manifest", "prompt", "wall_seconds",
+    "suite", "agent", "confidence", "counts", "complete", "success", "macro", "score", "families", "lengths", "by",
+    "measures", "stop_reasons", "errors", "steps", "repeats", "manifest", "prompt", "wall_seconds",
 )  # fmt: skip
 
 

@@ -72,6 +72,14 @@ def _is_card(value: Any) -> bool:
     )
 
 
+def _is_grouping(value: Any) -> bool:
+    return isinstance(value, dict) and all(type(part) in (int, str) for part in value.values())
+
+
+def _is_measures(value: Any) -> bool:
+    return isinstance(value, dict) and all(type(part) in (int, float) and 0 <= part <= 1 for part in value.values())
+
+
 def _is_stop_reason(value: Any) -> bool:
     return isinstance(value, str) and value in {reason.value for reason in StopReason}
 
@@ -111,6 +119,8 @@ _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "cut_replies": _count(0),
     "filtered_replies": _count(0),
     "optimal_steps": (lambda value: value is None or (type(value) is int and value >= 0), "null or a whole number"),
+    "by": (_is_grouping, "an object of names and whole numbers or texts"),
+    "measures": (_is_measures, "an object of names and numbers from 0 to 1"),
     "prompt_tokens": _count(0),
     "completion_tokens": _count(0),
     "cost": _number(0),

@@ -39,10 +39,15 @@ def summary_markdown(summary: dict[str, Any]) -> str:
                     macro["method"],
                 ],
                 ["score, micro", with_interval(score["mean"], score["interval"]), score["method"]],
+                *(
+                    [f"{name}, micro", with_interval(part["mean"], part["interval"]), part["method"]]
+                    for name, part in summary["measures"].items()
+                ),
             ],
         ),
     ]
-    for label, groups in (("family", summary["families"]), ("optimal length", summary["lengths"])):
+    known = {"family": summary["families"], "optimal length": summary["lengths"], **summary["by"]}
+    for label, groups in known.items():
         if len(groups) > 1:
             lines += ["", _group_table(label, groups)]
     if "perception" in summary:
@@ -51,6 +56,7 @@ def summary_markdown(summary: dict[str, Any]) -> str:
 
 
 def _group_table(label: str, groups: Sequence[dict[str, Any]]) -> str:
+    measures = sorted({name for group in groups for name in group.get("measures", ())})
     rows = [
         [
             group["name"],
@@ -59,10 +65,11 @@ def _group_table(label: str, groups: Sequence[dict[str, Any]]) -> str:
             with_interval(group["rate"], group["interval"]),
             percent(group["score"]),
             f"{group['steps']:.1f}",
+            *(percent(group["measures"][name]) if name in group["measures"] else "-" for name in measures),
         ]
         for group in groups
     ]
-    return table([label, "tasks", "episodes", "success", "score", "steps"], rows)
+    return table([label, "tasks", "episodes", "success", "score", "steps", *measures], rows)
 
 
 def _perception_table(part: dict[str, Any]) -> str:

@@ -55,6 +55,8 @@ class EpisodeRecord:
         cut_replies: Replies that ended at the length limit.
         filtered_replies: Replies that a content filter withheld or cut.
         optimal_steps: Fewest steps that solve the task, where the environment knows it.
+        by: What else the environment groups its tasks by (``info[NAME]["by"]``), such as ``{"hops": 2}``.
+        measures: What else it measures of an episode, in 0..1 (``info[NAME]["measures"]``), such as recall.
         prompt_tokens: Tokens read, where the agent counts them.
         completion_tokens: Tokens written, where the agent counts them.
         cost: Price of the tokens.
@@ -85,6 +87,8 @@ class EpisodeRecord:
     cut_replies: int = 0
     filtered_replies: int = 0
     optimal_steps: int | None = None
+    by: dict[str, int | str] = field(default_factory=dict)
+    measures: dict[str, float] = field(default_factory=dict)
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
@@ -178,6 +182,8 @@ def finish_episode(
         cut_replies=sum(step.meta.get("finish_reason") == "length" for step in trajectory.steps),
         filtered_replies=sum(step.meta.get("finish_reason") == "content_filter" for step in trajectory.steps),
         optimal_steps=_optimal_steps(trajectory.extras),
+        by=_told(trajectory.extras, "by"),
+        measures=_told(trajectory.extras, "measures"),
         prompt_tokens=sum(int(part.get("prompt_tokens", 0)) for part in usage),
         completion_tokens=sum(int(part.get("completion_tokens", 0)) for part in usage),
         cost=math.fsum(float(part.get("cost", 0.0)) for part in usage),
@@ -197,6 +203,12 @@ def _optimal_steps(extras: dict[str, Any]) -> int | None:
     oracles = (part.get("oracle") for part in extras.values() if isinstance(part, dict))
     found = (oracle.get("optimal_steps") for oracle in oracles if isinstance(oracle, dict))
     return next((steps for steps in found if type(steps) is int), None)
+
+
+def _told(extras: dict[str, Any], key: str) -> dict[str, Any]:
+    """What the environments tell for reports under one key."""
+    told = (part.get(key) for part in extras.values() if isinstance(part, dict))
+    return {name: value for part in told if isinstance(part, dict) for name, value in part.items()}
 
 
 def faulty_episode(

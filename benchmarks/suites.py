@@ -74,6 +74,7 @@ SUITES: tuple[Suite, ...] = (
         about="original files, all test goals",
     ),
     Suite("search_qa/mini", _SEARCH, "test", 350, "search-r1", about="generated encyclopedia, seven question styles"),
+    Suite("search_qa/hops", _SEARCH, "hops", 400, "search-r1", about="generated encyclopedia, one to four hops"),
     *(
         Suite(f"search_qa/{name}", _SEARCH, "eval", count, prefix=f"{name}/", data=_QA_FILES, about="Wikipedia 2018")
         for name, count in _QA_SETS.items()

@@ -39,7 +39,8 @@ def summarise(
     Returns:
         ``counts``, ``success`` (micro), ``macro``, ``score``, ``families``, ``stop_reasons``, ``errors``, ``steps``,
         ``tokens``, ``replies``, ``data``, ``repeats``, ``lengths`` (groups by optimal length, empty where it is not
-        known) and ``power``.
+        known), ``by`` (groups by what the environment tells, such as hops), ``measures`` (means of what else it
+        measures) and ``power``.
     """
     played = sorted(records, key=lambda record: record.index)
     scored = [record for record in played if record.scored]
@@ -59,6 +60,8 @@ def summarise(
         "replies": _replies(scored),
         "data": describe_data(played),
         "lengths": _lengths(scored, confidence),
+        "by": _by(scored, confidence),
+        "measures": _measures(scored, confidence),
         "power": _power(scored, confidence),
     }
 
@@ -106,6 +109,29 @@ def _lengths(scored: Sequence[EpisodeRecord], confidence: float) -> list[dict[st
     known = [record for record in scored if record.optimal_steps is not None]
     rows = by_group(known, lambda record: f"{_bin(record.optimal_steps):04}", confidence)
     return [{**row, "name": f"{int(row['name'])}-{int(row['name']) + _BIN - 1}"} for row in rows]
+
+
+def _by(scored: Sequence[EpisodeRecord], confidence: float) -> dict[str, list[dict[str, Any]]]:
+    """Success of the groups that the environment names, with the group's means of its measures."""
+    names = sorted({name for record in scored for name in record.by})
+    return {name: _groups([record for record in scored if name in record.by], name, confidence) for name in names}
+
+
+def _groups(known: Sequence[EpisodeRecord], name: str, confidence: float) -> list[dict[str, Any]]:
+    rows = by_group(known, lambda record: str(record.by[name]), confidence)
+    for row in rows:
+        group = [record for record in known if str(record.by[name]) == row["name"]]
+        row["measures"] = {key: part["mean"] for key, part in _measures(group, confidence).items()}
+    return rows
+
+
+def _measures(scored: Sequence[EpisodeRecord], confidence: float) -> dict[str, dict[str, Any]]:
+    """Mean and interval of every measure, over the episodes that have it."""
+    found = {}
+    for name in sorted({name for record in scored for name in record.measures}):
+        known = [record for record in scored if name in record.measures]
+        found[name] = mean_with_interval(known, [record.measures[name] for record in known], confidence)
+    return found
 
 
 def _bin(optimal_steps: int | None) -> int:

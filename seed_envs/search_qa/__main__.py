@@ -14,16 +14,15 @@ from seed_envs.command_line import Parser, run
 from seed_envs.redaction import redact
 from seed_envs.search_qa.collection import open_collection
 from seed_envs.search_qa.corpus import Corpus
-from seed_envs.search_qa.knowledge.styles import SPLITS
 from seed_envs.search_qa.knowledge.world import SIZES
 from seed_envs.search_qa.retrievers.base import Retriever, collection_sha256, open_now
 from seed_envs.search_qa.retrievers.factory import holds_passages, open_retriever
 
 
 def _manifests(args: argparse.Namespace) -> int:
-    from seed_envs.search_qa.tasks import make_manifest, manifest_name
+    from seed_envs.search_qa.tasks import SPLITS, make_manifest, manifest_name
 
-    for split in SPLITS:
+    for split in (name for name in SPLITS if name != "eval"):
         manifest = make_manifest(args.size, args.seed, split)
         path = Path(args.output) / manifest_name(args.size, args.seed, split)
         manifest.save(path)

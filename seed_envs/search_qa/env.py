@@ -55,6 +55,23 @@ class SearchQAEnv(SeedEnv[str]):
     passages (``"tiny"`` about 300, ``"default"`` about 10,000, ``"large"`` about 51,000, or a JSON-lines file such
     as wiki-18), ``questions`` real question files (Search-R1 parquet, FlashRAG JSON lines).
 
+    ### The panel by hops
+    Split and suite ``hops`` hold 400 questions about the generated world, 100 each that need one, two, three and four
+    facts, every fact in a passage that is known (``gold_found``). It measures how far a chain of searches carries:
+    reports give success, and the share of gold passages that were shown, by number of hops; what a single search
+    with the whole question finds is the rule player's recall. In question files ``hops`` lists the dev and test
+    questions whose number of hops is known: from gold titles, from MuSiQue's ids, or from the set (NQ, TriviaQA and
+    PopQA one, HotpotQA and Bamboogle two); every other split is grouped in the same way.
+
+    | hops | oracle | rule | random | recall: oracle | rule | random |
+    |---|---|---|---|---|---|---|
+    | 1 | 100.0 % [96.4, 100.0] | 0.0 % [0.0, 3.6] | 0.0 % [0.0, 3.6] | 100.0 % | 100.0 % | 22.2 % |
+    | 2 | 100.0 % [96.4, 100.0] | 3.0 % [0.6, 8.5] | 0.2 % [0.0, 3.9] | 100.0 % | 50.5 % | 6.8 % |
+    | 3 | 100.0 % [96.4, 100.0] | 0.0 % [0.0, 3.6] | 0.0 % [0.0, 3.6] | 100.0 % | 33.3 % | 2.8 % |
+    | 4 | 100.0 % [96.4, 100.0] | 0.0 % [0.0, 3.6] | 0.0 % [0.0, 3.6] | 100.0 % | 21.0 % | 2.7 % |
+
+    Intervals cover 95 %; made by ``python -m benchmarks.baselines search_qa/hops``.
+
     ## Action space
     ``UnicodeText``: the whole reply. Search-R1 cuts it after the first closing search tag (else answer tag), then the
     first search or answer block counts; a tag inside ``<think>`` counts too. A reply without a block is invalid: it
@@ -78,7 +95,9 @@ class SearchQAEnv(SeedEnv[str]):
     Besides the common keys, ``info["search_qa"]`` holds: ``turn``, ``turns_left``, ``action`` (search, answer or
     invalid), ``query``, ``hits`` (ids and scores of the last search), ``n_searches``, ``n_duplicate_queries``,
     ``n_invalid``, ``n_valid_searches``, ``answer``, ``em``, ``sub_em``, ``f1``, ``em_lenient``, ``gold_found`` (per
-    hop, cumulative), ``recall_at_k`` (share of hops found), ``answer_in_context`` (a gold string is in a passage),
+    hop, cumulative), ``recall_at_k`` (share of hops found), ``by`` and ``measures`` (for reports: the number of hops
+    where it is known; whether the answer was shown, and the recall where gold passages are known),
+    ``answer_in_context`` (a gold string is in a passage),
     ``truncated_passages`` (left out by the budget), ``cut_passages`` (shown in part), ``defanged``,
     ``retrieval_error``, ``valid_sample``, ``fingerprint`` (of the retriever), ``collection_sha256`` (content hash of
     the passages that are searched, ``""`` where a server does not tell).
@@ -90,7 +109,7 @@ class SearchQAEnv(SeedEnv[str]):
     missing fact and answers when the chain is complete, within four searches. For real questions it answers at once.
 
     ## Arguments
-    * ``split``: ``"train"``, ``"dev"``, ``"test"`` or ``"eval"`` (test where there is one, else dev).
+    * ``split``: ``"train"``, ``"dev"``, ``"test"``, ``"eval"`` (test where there is one, else dev) or ``"hops"``.
     * ``collection``: ``"tiny"``, ``"default"``, ``"large"`` or a path to passages. An engine that holds its passages
       itself must hold these; with ``questions`` of your own and no collection named, what it holds is taken.
     * ``questions``: question file, list of files, or a question source; None for the generated questions.
@@ -373,6 +392,11 @@ class SearchQAEnv(SeedEnv[str]):
             "em_lenient": episode.scores.em_lenient,
             "gold_found": found,
             "recall_at_k": sum(found) / len(found) if found else 0.0,
+            "by": {"hops": episode.question.n_hops} if episode.question.n_hops else {},
+            "measures": {
+                "answer shown": float(episode.answer_in_context),
+                **({"recall": sum(found) / len(found)} if found else {}),
+            },
             "answer_in_context": episode.answer_in_context,
             "truncated_passages": episode.truncated_passages,
             "cut_passages": episode.cut_passages,

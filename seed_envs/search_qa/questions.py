@@ -5,8 +5,13 @@ Where questions come from is the business of `tasks` (generated) and `question_f
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
+
+HOPS_OF_SET: Final = {"nq": 1, "triviaqa": 1, "popqa": 1, "hotpotqa": 2, "bamboogle": 2}
+"""Question sets in which every question needs the same number of facts."""
+_HOPS_IN_ID: Final = re.compile(r"([2-4])hop[0-9]?__")
 
 
 @dataclass(frozen=True)
@@ -58,3 +63,13 @@ class Question:
     hops: tuple[frozenset[str], ...] = ()
     plan: Plan | None = None
     gold_titles: tuple[str, ...] = ()
+
+    @property
+    def n_hops(self) -> int:
+        """How many facts have to be found: as many as gold passages are known, else what the id or the set tells; or 0.
+
+        MuSiQue's ids begin with it (``3hop1__…``), and four sets are of one kind throughout.
+        """
+        known = len(self.hops) or len(set(self.gold_titles))
+        named = _HOPS_IN_ID.match(self.task_id.rpartition("/")[2])
+        return known or (int(named.group(1)) if named else HOPS_OF_SET.get(self.data_source, 0))

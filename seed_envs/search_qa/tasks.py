@@ -26,8 +26,9 @@ from seed_envs.search_qa.retrievers.base import fingerprint_of
 from seed_envs.search_qa.whole_files import whole_file
 from seed_envs.tasks import Manifest
 
-SPLITS = (*GENERATED_SPLITS, "eval")
-"""Splits of the environment; "eval" is test where there is one, else dev, in the order of the evaluated sets."""
+SPLITS = (*GENERATED_SPLITS, "eval", "hops")
+"""Splits of the environment; "eval" is test where there is one, else dev, in the order of the evaluated sets; "hops"
+are questions by the number of facts that they need."""
 
 COUNTS = {
     "tiny": {"train": 8, "dev": 1, "test": 2},
@@ -35,6 +36,9 @@ COUNTS = {
     "large": {"train": 400, "dev": 40, "test": 100},
 }
 """Published questions per style and split."""
+HOPS = {"nq": 1, "popqa": 1, "hotpotqa": 1, "bamboogle": 1, "2wikimultihopqa": 2, "musique": 2}
+"""The split "hops": styles in the order of their hops, one to four, with their share in numbers of the test split, so
+that every number of hops is equally frequent."""
 MANIFESTS = resources.files("seed_envs.search_qa") / "manifests"
 
 
@@ -90,7 +94,8 @@ class GeneratedQuestions:
         """The question of an id, as `question` without its cache; raises UnknownTask."""
         parts = task_id.split("/")
         split = parts[1] if len(parts) == 3 and parts[1] in GENERATED_SPLITS else "test"
-        self.manifest(split).check(task_id)
+        if split != "test" or task_id not in self.manifest("hops"):
+            self.manifest(split).check(task_id)
         question = self.library.maker.question(parts[0], parts[1], int(parts[2]))
         if question is None:
             raise UnknownTask(f"task {task_id!r}: the manifest does not fit this generator version")
@@ -121,8 +126,9 @@ def make_manifest(size: str, seed: int, split: str) -> Manifest:
 
     library = open_library(size, seed)
     retriever = BM25Retriever(library.corpus)
-    count = COUNTS[size][split]
-    chosen = [published(library.maker, retriever, style, split, count) for style in STYLES]
+    part = "test" if split == "hops" else split
+    count, shares = COUNTS[size][part], HOPS if split == "hops" else dict.fromkeys(STYLES, 1)
+    chosen = [published(library.maker, retriever, style, part, count * share) for style, share in shares.items()]
     ids = tuple(question.task_id for questions in chosen for question in questions)
     meta = {
         "generator": str(GENERATOR_VERSION),
@@ -155,7 +161,10 @@ class ListedQuestions:
         return questions_sha256(self._by_id.values())
 
     def task_ids(self, split: str) -> Sequence[str]:
-        """See `QuestionSource`; "eval" lists what is evaluated, set by set."""
+        """See `QuestionSource`; "eval" lists what is evaluated, set by set, "hops" dev and test by hops."""
+        if split == "hops" and not self._ids["hops"]:
+            known = [q for q in self._by_id.values() if q.n_hops and q.task_id.split("/")[1] != "train"]
+            self._ids["hops"] = [q.task_id for q in sorted(known, key=lambda q: q.n_hops)]
         if split == "eval":
             if not self._ids["eval"]:
                 self._ids["eval"] = [q.task_id for q in evaluation_order(self._by_id.values())]

@@ -13,7 +13,7 @@ from seed_benchmarks.suites import SUITES, find_suite
 HARD = [
     find_suite(f"alfworld/{name}")
     for name in ("unlikely_places", "crowded", "new_layouts", "two_goals", "own_words", "human_valid_seen")
-]
+] + [find_suite("search_qa/hops")]
 
 
 @pytest.fixture(scope="module")

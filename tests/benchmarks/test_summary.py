@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from seed_benchmarks.fields import find_fault
 from seed_benchmarks.markdown import summary_markdown
 from seed_benchmarks.records import EpisodeRecord, encode_line, latest
 from seed_benchmarks.summary import summarise
@@ -138,3 +139,24 @@ def test_success_is_given_by_optimal_length_where_it_is_known():
     assert rows == [("1-5", 2, 2), ("6-10", 2, 1), ("11-15", 1, 0), ("21-25", 1, 0)]
     assert "optimal length" in summary_markdown({**numbers, "suite": "s", "agent": "a", "attempts": []})
     assert summarise([record(0)])["lengths"] == []
+
+
+def test_groups_and_measures_of_the_environment_are_reported():
+    found = {0: 1.0, 1: 0.5, 2: 0.25, 3: 0.75}
+    records = [record(n, success=n < 2, by={"hops": 1 + n // 2}, measures={"recall": r}) for n, r in found.items()]
+    numbers = summarise([*records, record(4), record(5, stop="env_error", by={"hops": 9}, measures={"recall": 0.0})])
+    rows = [(row["name"], row["n"], row["rate"], row["measures"]) for row in numbers["by"]["hops"]]
+    assert rows == [("1", 2, 1.0, {"recall": 0.75}), ("2", 2, 0.0, {"recall": 0.5})]
+    assert numbers["measures"]["recall"]["mean"] == 0.625 and numbers["measures"]["recall"]["n"] == 4
+    text = summary_markdown({**numbers, "suite": "s", "agent": "a", "attempts": []})
+    assert "| recall, micro" in text and "| hops | tasks" in text and " recall |\n| -" in text
+    nothing = summarise([record(0)])
+    assert nothing["by"] == {} and nothing["measures"] == {}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("by", {"hops": 1.5}), ("by", [2]), ("measures", {"recall": 2}), ("measures", {"recall": "x"})]
+)
+def test_groups_and_measures_are_checked_when_read(field, value):
+    assert find_fault({field: value}).startswith(f"{field}: ")
+    assert find_fault({"by": {"hops": 2, "set": "nq"}, "measures": {"recall": 0.5}}) == ""

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from seed_envs.search_qa.answers import normalise
+from seed_envs.search_qa.env import SearchQAEnv
 from seed_envs.search_qa.knowledge.integers import Stream
 from seed_envs.search_qa.knowledge.library import open_library
 from seed_envs.search_qa.knowledge.passages import locate_facts, write_passages
@@ -196,6 +197,27 @@ def test_shipped_manifests_are_what_the_generator_selects():
         assert make_manifest("tiny", 0, split).ids == shipped.ids
         assert shipped.name == f"search_qa/generated-tiny-0/{split}"
     assert make_manifest("default", 0, "dev").sha256 == GeneratedQuestions("default", 0).manifest("dev").sha256
+
+
+def test_the_hops_panel_is_fixed_balanced_and_within_reach_of_the_oracle():
+    source = GeneratedQuestions("default", 0)
+    panel = source.manifest("hops")
+    assert panel.sha256 == "081f2699e5ac66db1136052582be9f989bac3757ace42972c9947ff91b50ed73"
+    asked = [source.question(task_id) for task_id in panel]
+    assert [question.n_hops for question in asked] == [hops for hops in (1, 2, 3, 4) for _ in range(100)]
+    tested = set(source.task_ids("test"))
+    assert all(task_id.split("/")[1] == "test" for task_id in panel)
+    assert sum(task_id in tested for task_id in panel) == 300, "the rest is of the two longest styles"
+    env = SearchQAEnv(split="hops")
+    for task_id in list(panel)[::25]:
+        info = env.reset(options={"task_id": task_id})[1]
+        assert info["search_qa"]["measures"] == {"answer shown": 0.0, "recall": 0.0}
+        hops, ended = info["search_qa"]["by"]["hops"], False
+        while not ended:
+            _, _, ended, cut, info = env.step(env.oracle_action())
+            assert not cut
+        assert info["success"] and info["search_qa"]["measures"]["recall"] == 1.0
+        assert len(info["search_qa"]["gold_found"]) == hops
 
 
 def test_other_seeds_make_other_worlds_with_their_own_manifests(monkeypatch, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 
 import gymnasium as gym
 import pytest
@@ -154,6 +155,20 @@ def test_odd_names_make_usable_ids(tmp_path, monkeypatch):
 
 def q(task_id):
     return Question(task_id, task_id.split("/")[0], "q", ("a",))
+
+
+def test_hops_are_known_from_gold_passages_ids_and_sets():
+    listed = [q("musique/dev/3hop1__1_2_3"), q("2wikimultihopqa/dev/9"), q("musique/dev/8"), q("hotpotqa/dev/1")]
+    listed += [
+        q("nq/test/2"),
+        q("nq/train/1"),
+        replace(q("2wikimultihopqa/dev/7"), gold_titles=("A", "B", "C", "B", "D")),
+    ]
+    assert [question.n_hops for question in listed] == [3, 0, 0, 2, 1, 1, 4]
+    by_hops = ["nq/test/2", "hotpotqa/dev/1", "musique/dev/3hop1__1_2_3", "2wikimultihopqa/dev/7"]
+    assert ListedQuestions(listed, "mine").task_ids("hops") == by_hops
+    with pytest.raises(UnknownSplit, match="has no hops questions"):
+        ListedQuestions([q("musique/dev/8")], "mine").task_ids("hops")
 
 
 def test_the_evaluation_order_and_refusals():
