@@ -24,7 +24,7 @@ import numpy as np
 from seed_envs.alfworld.env import ALFWorldEnv
 from seed_envs.alfworld.tasks import ORIGINAL_SPLITS, type_of
 from seed_envs.arguments import check_choice
-from seed_envs.errors import UnknownOption
+from seed_envs.errors import DataMissing, UnknownOption
 
 Infos = dict[str, list[Any]]
 
@@ -70,7 +70,7 @@ class AlfredTWEnv:
         self._env_kwargs: dict[str, Any] = {"split": split, "data_dir": str(parent) if parent.is_dir() else None}
         wanted = {TASK_TYPES[number] for number in config["env"]["task_types"] if number in TASK_TYPES}
         env = ALFWorldEnv(**self._env_kwargs)
-        ids = self._in_the_tree(env, split) if Path(folder).is_dir() else env.task_ids(split)
+        ids = self._in_the_tree(env, Path(folder).name) if Path(folder).is_dir() else env.task_ids(split)
         ids = [task_id for task_id in ids if type_of(task_id) in wanted]
         files = {os.path.join(folder, *task.split("/")[1:], "game.tw-pddl") for task in ids}
         walked = (os.path.join(root, "game.tw-pddl") for root, _, _ in os.walk(folder, topdown=False))
@@ -78,11 +78,15 @@ class AlfredTWEnv:
         limit = config["dataset"]["num_train_games" if train_eval == "train" else "num_eval_games"]
         self.game_files = self.game_files[:limit] if limit > 0 else self.game_files
         self.num_games = len(self.game_files)
+        if not self.game_files:
+            raise DataMissing(
+                f"{folder} has no game of the families {sorted(wanted)}; see task_types and {_PATHS[train_eval]}"
+            )
 
     @staticmethod
-    def _in_the_tree(env: ALFWorldEnv, split: str) -> list[str]:
+    def _in_the_tree(env: ALFWorldEnv, folder: str) -> list[str]:
         library = env.source.library()
-        return [task_id for task_id in library.ids if task_id.startswith(f"{split}/") and library.playable(task_id)]
+        return [task_id for task_id in library.ids if task_id.startswith(f"{folder}/") and library.playable(task_id)]
 
     def init_env(self, batch_size: int) -> AlfredBatch:
         """The environments that play them.

@@ -13,7 +13,7 @@ import pytest
 
 from seed_envs.alfworld.original_api import AlfredTWEnv, get_environment
 from seed_envs.alfworld.tasks import TaskSource, manifest
-from seed_envs.errors import UnknownOption
+from seed_envs.errors import DataMissing, UnknownOption
 
 GAMES = 30
 
@@ -54,7 +54,7 @@ def test_scripts_of_the_field_read_the_same_on_thirty_games(tree):
 
 def test_a_tree_is_played_by_the_loops_of_react_and_of_batches(tree):
     told = transcripts("ours", tree, 3)
-    assert told["games"] == GAMES and any(entry[-2] is True for entry in told["react"] if len(entry) == 4)
+    assert told["games"] == GAMES and sum(entry[-1] is True for entry in told["react"]) == 3
     assert told["batch"][0][1] == ["admissible_commands", "extra.gamefile", "won"]
 
 
@@ -78,6 +78,10 @@ def test_what_is_not_there_is_refused(tree):
         get_environment("AlfredThorEnv")
     with pytest.raises(UnknownOption, match="eval_in_distribution"):
         AlfredTWEnv(alfworld_scripts.config(str(tree)), "valid_seen")
+    nothing = alfworld_scripts.config(str(tree))
+    nothing["env"]["task_types"] = [7]
+    with pytest.raises(DataMissing, match="has no game of the families"):
+        AlfredTWEnv(nothing, "eval_out_of_distribution")
     env = AlfredTWEnv(alfworld_scripts.config(str(tree), "ppo"), "eval_out_of_distribution")
     with pytest.raises(UnknownOption, match="training_method='ppo'"):
         env.init_env(1)
