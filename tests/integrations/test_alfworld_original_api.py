@@ -12,7 +12,8 @@ import alfworld_scripts
 import pytest
 
 from seed_envs.alfworld.original_api import AlfredTWEnv, get_environment
-from seed_envs.alfworld.tasks import TaskSource, manifest
+from seed_envs.alfworld.sources import TaskSource
+from seed_envs.alfworld.tasks import manifest
 from seed_envs.errors import DataMissing, UnknownOption
 
 GAMES = 30
