@@ -9,13 +9,14 @@ import socket
 import sys
 from collections.abc import Sequence
 
-from seed_envs.command_line import Parser, add_version, key_and_value, run
+from seed_envs.command_line import Parser, add_version, find_own_modules, key_and_value, run
 from seed_envs.errors import DependencyMissing
 from seed_envs.serving.options import ServeOptions
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line entry point; returns 0 after an orderly stop, 2 for what cannot be served."""
+    find_own_modules(arguments)
     return run(_parser(), arguments, _serve, user_errors=(ValueError,))
 
 

@@ -18,6 +18,7 @@ from seed_envs import __version__
 from seed_envs.base import MAX_ACTION_LENGTH
 from seed_envs.errors import SeedEnvsError, UnboundedSplit
 from seed_envs.redaction import redact
+from seed_envs.registration import find_row
 from seed_envs.serving.house import House, Seat
 from seed_envs.serving.models import SeedAction, SeedObservation, SeedState
 
@@ -119,8 +120,8 @@ class SeedEnvironment(Environment[SeedAction, SeedObservation, SeedState]):
 
     def get_metadata(self) -> EnvironmentMetadata:
         """What this environment is."""
-        spec = gym.spec(self._env_id)
-        description = f"{self._env_id}, {spec.max_episode_steps or 'as many as its protocol has'} steps at most"
+        limit = find_row(self._env_id).max_episode_steps
+        description = f"{self._env_id}, {limit or 'as many as its protocol has'} steps at most"
         return EnvironmentMetadata(name=self._env_id, description=description, version=__version__)
 
     # -- OpenEnv's task API ----------------------------------------------------------------------------------------
