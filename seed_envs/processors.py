@@ -62,16 +62,9 @@ def load_processor(name: str, revision: str | None = None) -> Any:
         OSError: When files are missing.
         ValueError: When the folder holds no processor that reads pictures.
     """
-    from transformers import AutoProcessor
-
     options = {} if revision is None else {"revision": revision}
     try:
-        try:
-            processor: Any = AutoProcessor.from_pretrained(name, **options)
-        except ImportError as error:
-            if "torchvision" not in str(error).lower():
-                raise
-            processor = _image_half(name, options)
+        processor = _whole(name, options) or _image_half(name, options)
     except ImportError as error:
         reason = " ".join(str(error).split())
         raise DependencyMissing(f"the processor of model {name!r} cannot be read: {reason}") from error
@@ -82,31 +75,46 @@ def load_processor(name: str, revision: str | None = None) -> Any:
     return processor
 
 
-def image_only(processor: type) -> Any:
+def image_only(processor: Any) -> Any:
     """A processor class that does without its video half.
 
     Args:
         processor: A class of transformers.
 
     Returns:
-        A class of the same name; its ``video_processor`` may be None, and ``from_pretrained`` reads no video half.
+        A class of the same name whose ``video_processor`` is None: neither read, nor used, nor saved.
     """
 
     class ImageOnly(processor):
-        def check_argument_for_proper_class(self, argument_name: str, argument: Any) -> Any:
-            return None if argument is None else super().check_argument_for_proper_class(argument_name, argument)
+        @classmethod
+        def get_attributes(cls) -> list[str]:
+            return [part for part in processor.get_attributes() if part != "video_processor"]
 
         @classmethod
         def _get_arguments_from_pretrained(cls, name: str, processor_dict: Any = None, **options: Any) -> list[Any]:
             from transformers import AutoImageProcessor, AutoTokenizer
 
             known: dict[str, Any] = {"image_processor": AutoImageProcessor, "tokenizer": AutoTokenizer}
-            return [
-                known[part].from_pretrained(name, **options) if part in known else None for part in cls.get_attributes()
-            ]
+            parts = processor.get_attributes()  # in the order of the constructor's arguments
+            return [known[part].from_pretrained(name, **options) if part in known else None for part in parts]
 
     ImageOnly.__name__ = ImageOnly.__qualname__ = processor.__name__
     return ImageOnly
+
+
+def _whole(name: str, options: dict[str, str]) -> Any:
+    """The processor as transformers reads it, or None where its video half stands in the way."""
+    from transformers import AutoProcessor
+
+    try:
+        return AutoProcessor.from_pretrained(name, **options)
+    except ImportError as error:
+        if "torchvision" not in str(error).lower():
+            raise
+    except OSError as error:  # saved by an installation without torchvision: there is no video half to read
+        if "video processor" not in str(error):
+            raise
+    return None
 
 
 def _image_half(name: str, options: dict[str, str]) -> Any:

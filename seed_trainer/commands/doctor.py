@@ -11,7 +11,7 @@ from seed_envs.command_line import Parser
 from seed_trainer.settings.resolve import CPU_FLAGS
 
 NEEDED = ("torch", "transformers", "trl", "accelerate", "datasets", "gymnasium", "numpy")
-OPTIONAL = ("peft", "vllm", "deepspeed", "bitsandbytes", "trackio", "wandb")
+OPTIONAL = ("peft", "vllm", "deepspeed", "bitsandbytes", "trackio", "wandb", "torchvision", "num2words")
 SUPPORTED_TRL = ("1.16", "1.17")
 
 

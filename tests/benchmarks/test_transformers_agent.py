@@ -13,6 +13,8 @@ from ladder_env import PROFILES, suite_record
 torch = pytest.importorskip("torch", reason="packages: the agent needs torch")
 transformers = pytest.importorskip("transformers", reason="packages: the agent needs transformers")
 
+from published_layouts import CONVERSATIONS, COUNTS, NEEDS, PICTURES, REPOSITORIES, readable, write_repository
+
 from seed_benchmarks.agents.sampling import SeededSampler, keep_nucleus
 from seed_benchmarks.agents.transformers_model import TransformersAgent
 from seed_benchmarks.config import AgentSettings, RunConfig
@@ -20,6 +22,7 @@ from seed_benchmarks.errors import UnknownAgent
 from seed_benchmarks.records import read_transcripts
 from seed_benchmarks.runner import start_run
 from seed_benchmarks.suite import Suite
+from seed_envs.errors import DependencyMissing
 from seed_envs.profiles import TurnContext
 from seed_envs.rollout import Request
 from seed_envs.tasks import TaskSpec
@@ -268,3 +271,19 @@ def test_the_real_qwen3_template_obeys_the_switch(tmp_path, data_dir, thinking, 
     (reply,) = agent.act([request("Go left.")])
     assert reply.error is None
     assert reply.meta["usage"]["prompt_tokens"] == len(tokenizer(prompt, add_special_tokens=False)["input_ids"])
+
+
+@pytest.mark.parametrize("name", REPOSITORIES)
+def test_published_layouts_are_read_as_auto_processor_reads_them(tmp_path, name):
+    """A batch of two pictures; the counts are those of the trainer's reading too."""
+    folder = write_repository(name, tmp_path)
+    if not readable(name):
+        with pytest.raises(DependencyMissing, match=f"pip install {NEEDS[name]}"):
+            make(folder)
+        return
+    agent = make(folder, temperature=0.0, max_new_tokens=2)
+    count = agent.contestant(print).count_tokens
+    assert tuple(map(count, CONVERSATIONS)) == COUNTS[name]
+    requests = [request("Which way?", number, image=picture) for number, picture in enumerate(PICTURES)]
+    replies = agent.act(requests)
+    assert [reply.meta["usage"]["prompt_tokens"] for reply in replies] == list(COUNTS[name])
