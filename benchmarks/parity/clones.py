@@ -28,7 +28,7 @@ def load_file(clone: Path, path: str, stand_ins: Sequence[str] = ()) -> ModuleTy
     if not file.is_file():
         raise DataMissing(f"{clone} has no {path}; --against wants a clone of the original that this check names")
     for name in stand_ins:
-        if name not in sys.modules and importlib.util.find_spec(name) is None:
+        if name not in sys.modules and importlib.util.find_spec(name.partition(".")[0]) is None:
             sys.modules[name] = ModuleType(name)
     spec = importlib.util.spec_from_file_location(f"original_{file.stem}_{len(sys.modules)}", file)
     assert spec is not None and spec.loader is not None  # a .py file always has both

@@ -14,7 +14,7 @@ from .. import comparisons
 from ..comparisons import Result
 from .rows import Options
 
-_NOT_CHECKS = ("clones", "rows", "running", "__main__")
+_NOT_CHECKS = ("clones", "fuzzing", "rows", "running", "textgames", "__main__")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -228,8 +228,7 @@ def compile_game(
     """
     names = entity_names(problem.entities())
     receptacles = sorted(problem.receptacle_types)
-    # Objects outside every receptacle can never be seen or reached; they only count for the numbering.
-    objects = sorted(set(problem.object_types) | {o for o, _ in problem.inside})
+    objects = problem.objects()
     places = sorted({*problem.receptacle_locations.values(), problem.start})
     r_index = {name: index for index, name in enumerate(receptacles)}
     o_index = {name: index for index, name in enumerate(objects)}
@@ -289,7 +288,7 @@ def _initial_state(
     inner = sorted((o_index[i], o_index[o]) for i, o in problem.inner if i in o_index and o in o_index)
     return State(
         place=p_index[problem.start],
-        held=-1,
+        held=o_index.get(problem.held, -1),
         opened=_flag_mask(problem.flags["opened"], r_index),
         contents=tuple(tuple(sorted(row)) for row in contents),
         nearby=tuple(tuple(sorted(row)) for row in nearby),

@@ -43,11 +43,14 @@ RELATIONS: Final = (
     "inreceptacle",
     "inreceptacleobject",
     "atlocation",
+    "holds",
 )
+HANDS: Final = "holdsany"
+"""Holds for the agent with something in its hand; said beside ``holds``, never alone."""
 IGNORED: Final = frozenset(
     {"moveable", "ison", "isreceptacleobjectfull", "wasinreceptacle", "checked", "full", "examined"}
 )
-_KNOWN: Final = frozenset(OBJECT_FLAGS) | frozenset(RECEPTACLE_FLAGS) | frozenset(RELATIONS)
+_KNOWN: Final = frozenset({*OBJECT_FLAGS, *RECEPTACLE_FLAGS, *RELATIONS, HANDS})
 
 _WORD: Final = r"[!-'*-~]+"
 """Visible ASCII without parentheses: names reach prompts and terminals."""
@@ -99,6 +102,7 @@ class Problem:
         inner: (inner object id, outer object id) pairs.
         flags: predicate name -> ids it holds for.
         goal: what has to be achieved.
+        held: id of the object in the agent's hand at the start, or "".
     """
 
     start: str
@@ -111,10 +115,11 @@ class Problem:
     inner: set[tuple[str, str]]
     flags: dict[str, set[str]]
     goal: Goal
+    held: str = ""
 
     def entities(self) -> list[str]:
         """All ids that the facts mention and that carry a position, sorted by code point."""
-        ids: set[str] = set(self.receptacle_types) | set(self.object_types) | {self.start}
+        ids: set[str] = set(self.receptacle_types) | set(self.object_types) | {self.start, self.held}
         for pairs in (self.object_locations, self.inside, self.inner, self.receptacle_locations.items()):
             for left, right in pairs:
                 ids.add(left)
@@ -122,6 +127,12 @@ class Problem:
         for members in self.flags.values():
             ids |= members
         return sorted(name for name in ids if "_bar_" in name)
+
+    def objects(self) -> list[str]:
+        """Ids of all objects, typed or only mentioned by facts about objects, sorted by code point."""
+        ids = {*self.object_types, *(o for o, _ in self.inside), *(o for o, _ in self.object_locations)}
+        ids.update(*self.inner, *(self.flags[flag] for flag in OBJECT_FLAGS), {self.held} - {""})
+        return sorted(ids)
 
 
 def read_problem(text: str, source: str = "problem") -> Problem:
@@ -217,7 +228,7 @@ def _without_type(name: str, source: str) -> str:
 def _collect(rows: Iterable[tuple[str, str, str]], goal: Goal, source: str) -> Problem:
     """Sort fact triples into a problem and check what the rules rely on."""
     pairs: dict[str, set[tuple[str, str]]] = {name: set() for name in RELATIONS}
-    flags: dict[str, set[str]] = {name: set() for name in (*OBJECT_FLAGS, *RECEPTACLE_FLAGS)}
+    flags: dict[str, set[str]] = {name: set() for name in (*OBJECT_FLAGS, *RECEPTACLE_FLAGS, HANDS)}
     for name, first, second in rows:
         if name in pairs and second:
             pairs[name].add((first, second))
@@ -232,6 +243,9 @@ def _collect(rows: Iterable[tuple[str, str, str]], goal: Goal, source: str) -> P
     for receptacle, place in sorted(pairs["receptacleatlocation"]):
         if places.setdefault(receptacle, place) != place:
             raise DataInvalid(f"{source}: receptacle {receptacle!r} has two locations")
+    hands = flags.pop(HANDS)
+    if len(pairs["holds"]) > 1 or hands != {agent for agent, _ in pairs["holds"]}:
+        raise DataInvalid(f"{source}: expected at most one (holds agent object), and (holdsAny agent) beside it")
     problem = Problem(
         start=starts.pop(),
         receptacle_types={r: _without_type(t, source) for r, t in sorted(pairs["receptacletype"])},
@@ -243,6 +257,7 @@ def _collect(rows: Iterable[tuple[str, str, str]], goal: Goal, source: str) -> P
         inner=pairs["inreceptacleobject"],
         flags=flags,
         goal=goal,
+        held="".join(name for _, name in pairs["holds"]),
     )
     _check(problem, source)
     return problem
@@ -285,7 +300,7 @@ def write_problem(problem: Problem, name: str) -> str:
     rtypes = sorted(set(problem.receptacle_types.values()) | {r for r, _ in problem.can_contain})
     lines += [f"    {t}type - otype" for t in otypes] + [f"    {t}type - rtype" for t in rtypes]
     places = {problem.start, *problem.receptacle_locations.values(), *(place for _, place in problem.object_locations)}
-    lines += [f"    {o} - object" for o in sorted(problem.object_types)]
+    lines += [f"    {o} - object" for o in problem.objects()]
     lines += [f"    {r} - receptacle" for r in sorted(problem.receptacle_types)]
     lines += [f"    {place} - location" for place in sorted(places)]
     lines += [")", "(:init"]
@@ -301,6 +316,8 @@ def write_problem(problem: Problem, name: str) -> str:
     lines += [f"    (objectAtLocation {o} {place})" for o, place in sorted(problem.object_locations)]
     lines += [f"    (inReceptacle {o} {r})" for o, r in sorted(problem.inside)]
     lines += [f"    (inReceptacleObject {o} {outer})" for o, outer in sorted(problem.inner)]
+    if problem.held:
+        lines += [f"    (holds agent1 {problem.held})", "    (holdsAny agent1)"]
     return "\n".join([*lines, ")", write_goal(problem.goal), ")", ""])
 
 

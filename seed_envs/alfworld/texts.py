@@ -104,7 +104,7 @@ def object_text(game: Game, state: State, item: int, quirks: Quirks) -> str:
     """
     name = game.objects[item]
     if game.vessels >> item & 1:
-        held_inside = [inner for inner, outer in state.inner if outer == item]
+        held_inside = [inner for inner, outer in state.inner if outer == item != inner]
         inside = f"In it, you see {listing(with_article(game.objects, held_inside))}."
         if quirks.frozen_vessels:
             return f"This is a normal {name}. {inside}"
@@ -113,10 +113,10 @@ def object_text(game: Game, state: State, item: int, quirks: Quirks) -> str:
     words = condition_words(state, item)
     if words and words != "sliced":
         return f"This is a {words} {name}."
-    if (
-        game.toggleable >> item & 1
-    ):  # the grammar asks for the switch first, and for the slices of sliceable things only
-        return f"This {name} is {'on' if state.toggled >> item & 1 else 'off'}."
+    # The grammar asks for the switch before the slices. Nothing is ever told to be off: the original records that a fact
+    # does not hold only when a command ended it, and no command switches off.
+    if game.toggleable >> item & 1 and state.toggled >> item & 1:
+        return f"This {name} is on."
     if words and game.sliceable >> item & 1:
         return f"This is a {words} {name}."
     return f"There's nothing special about {name}."

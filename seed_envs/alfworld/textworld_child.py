@@ -55,7 +55,7 @@ class Player:
             request: ``{"op": "load", "document": …}``, ``{"op": "reset"}`` or ``{"op": "act", "command": …}``.
 
         Returns:
-            Text, sorted admissible commands, and whether the game is won.
+            Text, sorted admissible commands, whether the game is won or lost, and the score (0 before the first step).
         """
         if request["op"] == "load":
             self._env = _make(request["document"])
@@ -67,7 +67,13 @@ class Player:
 
 
 def _report(state: Any) -> dict[str, Any]:
-    return {"text": state["feedback"], "admissible": state["admissible_commands"], "won": bool(state["won"])}
+    return {
+        "text": state["feedback"],
+        "admissible": state["admissible_commands"],
+        "won": bool(state["won"]),
+        "lost": bool(state["lost"]),
+        "score": state.get("score") or 0,
+    }
 
 
 def _make(document: dict[str, Any]) -> Any:

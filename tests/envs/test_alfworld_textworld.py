@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from alfworld_samples import WITNESS_GAMES, Director
+from alfworld_samples import WITNESS_GAMES
 
 import seed_envs  # noqa: F401
+from seed_benchmarks.parity.fuzzing.director import Director
 from seed_envs.alfworld.actions import Rules
 from seed_envs.alfworld.engine import Engine
 from seed_envs.alfworld.env import ALFWorldEnv
