@@ -21,8 +21,6 @@ from .heads import read_run
 from .paired import compare_paired
 from .records import EpisodeRecord, latest
 
-MEASURES = ("success", "score", "reward")
-
 
 def compare_runs(first: Path, second: Path, confidence: float = CONFIDENCE) -> dict[str, Any]:
     """Compare run ``second`` with run ``first``, task by task.

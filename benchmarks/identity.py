@@ -6,12 +6,13 @@ where and how patiently a run is played (:data:`PLACE`). Nothing here reads a ru
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from seed_envs.hashing import content_hash, file_hash
 
 from .config import RunConfig
 from .errors import RunFolderInvalid
@@ -98,14 +99,7 @@ def check_same(where: Path, before: Mapping[str, Any], now: Mapping[str, Any], a
 
 def hash_files(paths: Iterable[Path]) -> str:
     """SHA-256 over names and contents, whatever the order."""
-    whole = hashlib.sha256()
-    for path in sorted(paths):
-        part = hashlib.sha256()
-        with path.open("rb") as file:
-            while block := file.read(1 << 22):
-                part.update(block)
-        whole.update(f"{path.name}\0{part.hexdigest()}\n".encode())
-    return whole.hexdigest()
+    return content_hash(f"{path.name}\0{file_hash(path)}\n".encode() for path in sorted(paths))
 
 
 def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -5,9 +5,7 @@ A score means little without it: real data, invented data and a user's own look 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 Kind = Literal["real", "generated", "own"]
@@ -52,17 +50,3 @@ GENERATED = DataSource("generated")
 def counted(skipped: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     """Numbers of what was left out, in the order of their reasons, without zeros."""
     return tuple((reason, number) for reason, number in sorted(skipped.items()) if number)
-
-
-def content_hash(chunks: Iterable[bytes]) -> str:
-    """SHA-256 of a stream of bytes."""
-    digest = hashlib.sha256()
-    for chunk in chunks:
-        digest.update(chunk)
-    return digest.hexdigest()
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file's content."""
-    with path.open("rb") as file:
-        return content_hash(iter(lambda: file.read(1 << 20), b""))

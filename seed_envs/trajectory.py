@@ -143,21 +143,11 @@ class Trajectory:
         error = None if self.error is None else vars(self.error)
         return {
             "schema_version": SCHEMA_VERSION,
-            "env_id": self.env_id,
-            "task_id": self.task_id,
-            "task_type": self.task_type,
-            "goal": self.goal,
-            "seed": self.seed,
-            "group": self.group,
+            **vars(self),
             "steps": steps,
-            "final_observation": self.final_observation,
             "stop_reason": self.stop_reason.value,
-            "success": self.success,
-            "score": self.score,
-            "total_reward": self.total_reward,
             "error": error,
             "extras": {key: value for key, value in self.extras.items() if _is_json(value)},
-            "data": self.data,
         }
 
     @classmethod

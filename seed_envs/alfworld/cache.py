@@ -12,8 +12,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
-import tempfile
 import zlib
 from collections.abc import Callable
 from functools import cached_property, lru_cache
@@ -25,6 +23,7 @@ from seed_envs.alfworld.goals import Goal
 from seed_envs.alfworld.library import Indexed, Library, open_source, pack_paths, walk_tree
 from seed_envs.data import cache_root
 from seed_envs.errors import DataInvalid
+from seed_envs.whole_files import whole_file
 
 FORMAT: Final = "seed-alfworld-games"
 VERSION: Final = 2
@@ -168,21 +167,9 @@ def build_cache(folder: Path, progress: Callable[[int, int], None] | None = None
     page = zlib.compress(json.dumps(contents, separators=(",", ":")).encode(), 6)
     body = f"{len(page)}\n".encode() + page + b"".join(blobs)
     header = {"format": FORMAT, "version": VERSION, "sha256": hashlib.sha256(body).hexdigest()}
-    _write(target, json.dumps(header).encode() + b"\n" + body)
+    with whole_file(target) as temporary:
+        temporary.write_bytes(json.dumps(header).encode() + b"\n" + body)
     return target
-
-
-def _write(target: Path, content: bytes) -> None:
-    """Write a file at once, under a temporary name that no other builder can have."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.stem, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 class CacheLibrary(Indexed):

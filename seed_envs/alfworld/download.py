@@ -27,6 +27,7 @@ from seed_envs.alfworld.gamefile import MAX_GAME_FILE_BYTES
 from seed_envs.alfworld.library import GAME_FILE, OFFICIAL_SPLITS, walk_tree
 from seed_envs.alfworld.tasks import manifest
 from seed_envs.errors import DataInvalid, DataMissing
+from seed_envs.hashing import file_hash
 
 _RELEASES: Final = "https://github.com/alfworld/alfworld/releases/download"
 ADDRESSES: Final[dict[str, str]] = {
@@ -72,7 +73,7 @@ def download(
     folder.mkdir(parents=True, exist_ok=True)
     archive = part_path(folder, url)
     fetch(url, archive, progress)
-    digest = file_digest(archive)
+    digest = file_hash(archive)
     if sha256 and digest != sha256.lower():
         archive.unlink()
         raise DataInvalid(f"{url}: expected SHA-256 {sha256.lower()}, got {digest}; the file was removed, run again")
@@ -164,22 +165,6 @@ class _CheckedRedirects(urllib.request.HTTPRedirectHandler):
 
 def _starts_at(content_range: str | None, position: int) -> bool:
     return content_range is not None and content_range.startswith(f"bytes {position}-")
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file.
-
-    Args:
-        path: the file.
-
-    Returns:
-        A hex digest.
-    """
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def unpack(archive: Path, folder: Path) -> int:

@@ -27,8 +27,8 @@ from seed_envs.alfworld.gamefile import (
     name_reason,
     read_game_file,
 )
-from seed_envs.data_card import content_hash, file_hash
 from seed_envs.errors import DataInvalid, DataMissing, UnknownTask, close_matches
+from seed_envs.hashing import content_hash, file_hash
 
 OFFICIAL_SPLITS: Final = ("train", "valid_seen", "valid_unseen")
 PACK_NAME: Final = "alfworld_games.jsonl.xz"

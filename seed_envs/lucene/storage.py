@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seed_envs.errors import DataInvalid, DataMissing
+from seed_envs.hashing import file_hash
 
 MANIFEST = "manifest.json"
 Arrays = dict[str, NDArray[Any]]
@@ -43,15 +44,6 @@ def unpack_strings(data: NDArray[np.uint8], offsets: NDArray[Any]) -> list[str]:
     """The strings that `pack_strings` concatenated."""
     raw, bounds = data.tobytes(), offsets.tolist()
     return [raw[a:b].decode("utf-8", "surrogatepass") for a, b in itertools.pairwise(bounds)]
-
-
-def file_sha256(path: Path) -> str:
-    """sha256 of a file's bytes, read in blocks of 1 MiB."""
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 class ArrayWriter:
@@ -88,7 +80,7 @@ class ArrayWriter:
         listing = {}
         for name in sorted(self._names):
             path = self.temporary / f"{name}.npy"
-            listing[name] = {"bytes": path.stat().st_size, "sha256": file_sha256(path) if hashes else ""}
+            listing[name] = {"bytes": path.stat().st_size, "sha256": file_hash(path) if hashes else ""}
         return json.dumps({**meta, "arrays": listing}, sort_keys=True, indent=1)
 
     def finish(self, meta: Mapping[str, Any]) -> str:
@@ -202,7 +194,7 @@ def map_arrays(directory: str | Path, manifest: Mapping[str, Any], verify: bool 
         size = path.stat().st_size
         if size != expected["bytes"]:
             raise DataInvalid(f"{path}: expected {expected['bytes']} bytes, found {size}; build the index again")
-        if verify and file_sha256(path) != expected["sha256"]:
+        if verify and file_hash(path) != expected["sha256"]:
             raise DataInvalid(f"{path}: content does not match its sha256; build the index again")
         try:
             array = np.load(path, mmap_mode="r" if size > 128 else None, allow_pickle=False)

@@ -7,7 +7,6 @@ copied; a sidecar of line offsets is built once. Nothing is ranked here.
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import mmap
 import os
@@ -21,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seed_envs.errors import DataInvalid, DataMissing, DependencyMissing
+from seed_envs.hashing import content_hash
 from seed_envs.search_qa.hashing import cache_file, file_sha256, file_version
 from seed_envs.search_qa.retrievers.base import Hit, make_hit, titled_hit
-from seed_envs.search_qa.whole_files import whole_file
+from seed_envs.whole_files import whole_file
 
 MAX_UNPACKED = 64 << 30
 """Largest collection that is unpacked from a .gz file, in bytes."""
@@ -73,10 +73,8 @@ class ListCorpus:
     def fingerprint(self) -> str:
         """sha256 over ids and contents."""
         if not self._fingerprint:
-            digest = hashlib.sha256()
-            for hit in self._passages:
-                digest.update(f"{hit.id}\n{hit.contents}\n\n".encode("utf-8", "surrogatepass"))
-            self._fingerprint = digest.hexdigest()
+            texts = (f"{hit.id}\n{hit.contents}\n\n" for hit in self._passages)
+            self._fingerprint = content_hash(text.encode("utf-8", "surrogatepass") for text in texts)
         return self._fingerprint
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seed_envs.errors import DataMissing, DependencyMissing, UnknownOption, close_matches, require
-from seed_envs.lucene.storage import file_sha256
+from seed_envs.hashing import file_hash
 from seed_envs.search_qa.retrievers.base import whole_characters
 
 Float32Matrix = NDArray[np.float32]
@@ -119,7 +119,7 @@ class TransformerEncoder:
             config = json.loads((self.folder / "config.json").read_text(encoding="utf-8"))
             size = int(config.get("hidden_size") or config.get("d_model") or 0)
             weights = self.folder / "model.safetensors"
-            digest = file_sha256(weights) if weights.is_file() else ""
+            digest = file_hash(weights) if weights.is_file() else ""
             self._record = replace(self._rules, dimension=size, weights=digest)
         return self._record
 

@@ -6,14 +6,13 @@ read again even when its size and its stated time of change are those of the old
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 from seed_envs.data import cache_root
+from seed_envs.hashing import file_hash
 from seed_envs.search_qa.retrievers.base import fingerprint_of
-from seed_envs.search_qa.whole_files import whole_file
+from seed_envs.whole_files import whole_file
 
-_BLOCK = 1 << 22
 _WORTH_KEEPING = 1 << 22
 """Smaller files are hashed again each time: that takes milliseconds."""
 
@@ -35,11 +34,8 @@ def file_sha256(path: Path) -> str:
     kept = cache_file(path, ".sha256") if path.stat().st_size >= _WORTH_KEEPING else None
     if kept is not None and kept.is_file():
         return kept.read_text(encoding="ascii")
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
+    digest = file_hash(path)
     if kept is not None:
         with whole_file(kept) as temporary:
-            temporary.write_text(digest.hexdigest(), encoding="ascii")
-    return digest.hexdigest()
+            temporary.write_text(digest, encoding="ascii")
+    return digest

@@ -6,7 +6,6 @@ passages are linked to a collection only on request.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -14,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from seed_envs.errors import DataInvalid, DataMissing
+from seed_envs.hashing import content_hash
 from seed_envs.search_qa.corpus import Corpus, iterate
 from seed_envs.search_qa.importing.question_shapes import Skip
 from seed_envs.search_qa.importing.reading import read_file
@@ -60,11 +60,8 @@ def read_questions(path: str | os.PathLike[str]) -> list[Question]:
 
 def questions_sha256(questions: Iterable[Question]) -> str:
     """sha256 over ids, texts and answers in order: two people with the same one ask the same questions."""
-    digest = hashlib.sha256()
-    for question in questions:
-        line = json.dumps([question.task_id, question.text, *question.answers])
-        digest.update(f"{line}\n".encode())
-    return digest.hexdigest()
+    lines = (json.dumps([question.task_id, question.text, *question.answers]) for question in questions)
+    return content_hash(f"{line}\n".encode() for line in lines)
 
 
 def evaluation_order(questions: Iterable[Question]) -> list[Question]:

@@ -23,8 +23,8 @@ from seed_envs.search_qa.knowledge.styles import STYLES
 from seed_envs.search_qa.question_files import evaluation_order, questions_sha256, read_questions
 from seed_envs.search_qa.questions import Question
 from seed_envs.search_qa.retrievers.base import fingerprint_of
-from seed_envs.search_qa.whole_files import whole_file
 from seed_envs.tasks import Manifest
+from seed_envs.whole_files import whole_file
 
 SPLITS = (*GENERATED_SPLITS, "eval", "hops")
 """Splits of the environment; "eval" is test where there is one, else dev, in the order of the evaluated sets; "hops"

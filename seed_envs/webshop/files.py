@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from seed_envs.data_card import content_hash
 from seed_envs.errors import DataInvalid, DataMissing
+from seed_envs.hashing import content_hash
 
 MAX_BYTES = 16 * 1024**3
 _PRODUCTS, _ENTRIES, _HUMAN = "items_shuffle", "items_ins_v2", "items_human_ins"

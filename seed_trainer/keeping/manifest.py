@@ -5,12 +5,13 @@ A folder is complete if its manifest says so. Everything listed is on the disk b
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+from seed_envs.hashing import file_hash
 
 MANIFEST = "manifest.json"
 NO_MANIFEST = f"no {MANIFEST}: its saving was interrupted, or an earlier version saved it"
@@ -56,15 +57,9 @@ def fault(folder: Path) -> str:
             return f"{name} is missing"
         if path.stat().st_size != saved.get("bytes"):
             return f"{name} has {path.stat().st_size} bytes, {saved.get('bytes')} were saved"
-        if digest(path) != saved.get("sha256"):
+        if file_hash(path) != saved.get("sha256"):
             return f"{name} is not what was saved (another hash)"
     return ""
-
-
-def digest(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sync(path: Path) -> None:
@@ -83,4 +78,4 @@ def _files(folder: Path) -> list[str]:
 
 def _measure(path: Path) -> dict[str, Any]:
     sync(path)
-    return {"bytes": path.stat().st_size, "sha256": digest(path)}
+    return {"bytes": path.stat().st_size, "sha256": file_hash(path)}

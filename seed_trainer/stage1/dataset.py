@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from seed_envs.data import replacing
 from seed_envs.redaction import conceal
 from seed_envs.trajectory import Trajectory
 from seed_trainer.errors import UserError
@@ -57,12 +58,11 @@ def plain_summary(episode: Trajectory) -> str:
 
 def write_examples(path: Path, records: Iterator[dict[str, Any]]) -> int:
     """Write records in place of what the file held, all or nothing, and return their number."""
-    count, fresh = 0, path.with_name(path.name + ".new")
-    with fresh.open("w", encoding="utf-8") as file:
+    count = 0
+    with replacing(path) as file:
         for record in records:
             file.write(json.dumps(conceal(record), ensure_ascii=False) + "\n")
             count += 1
-    fresh.replace(path)
     return count
 
 

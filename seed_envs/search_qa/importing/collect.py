@@ -21,7 +21,7 @@ from seed_envs.search_qa.importing.question_shapes import Skip
 from seed_envs.search_qa.importing.reading import read_file
 from seed_envs.search_qa.importing.receipt import FileReceipt, Receipt, full_evaluation, set_rows
 from seed_envs.search_qa.questions import Question
-from seed_envs.search_qa.whole_files import whole_file
+from seed_envs.whole_files import whole_file
 
 PASSAGES, QUESTIONS, RECEIPT = "passages.jsonl", "questions.jsonl", "receipt.json"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")

@@ -13,7 +13,7 @@ from seed_envs.data import cache_root
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.hashing import file_version
 from seed_envs.search_qa.retrievers.base import RetrieverMismatch, fingerprint_of
-from seed_envs.search_qa.whole_files import whole_file
+from seed_envs.whole_files import whole_file
 
 
 def _record(files: Iterable[Path]) -> Path:

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from seed_envs.data import data_dir
-from seed_envs.data_card import GENERATED, DataSource, content_hash, counted, file_hash
+from seed_envs.data_card import GENERATED, DataSource, counted
 from seed_envs.errors import DataInvalid, NoTaskMatches, UnknownTask, close_matches
+from seed_envs.hashing import content_hash, file_hash
 from seed_envs.vision.sokoban.astar import PushSearch
 from seed_envs.vision.sokoban.generator import split_of
 from seed_envs.vision.sokoban.levels import WALL, Level

@@ -6,7 +6,6 @@ generator of :mod:`classic`). Levels in files: :mod:`files`.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -17,6 +16,7 @@ import numpy as np
 
 from seed_envs.data_card import GENERATED, DataSource
 from seed_envs.errors import UnboundedSplit, UnknownOption, UnknownSplit, UnknownTask, close_matches
+from seed_envs.hashing import content_hash
 from seed_envs.tasks import Manifest
 from seed_envs.vision.sokoban import classic
 from seed_envs.vision.sokoban.generator import Difficulty, generate
@@ -93,10 +93,7 @@ def load_panel(name: str, make: Callable[[], Sequence[str]]) -> Manifest:
 
 def panel_hash(source: LevelSource, ids: Sequence[str]) -> str:
     """SHA-256 over the identities of the levels behind some ids: equal hash, equal levels."""
-    digest = hashlib.sha256()
-    for task_id in ids:
-        digest.update(level_hash(source.load(task_id).level).encode())
-    return digest.hexdigest()
+    return content_hash(level_hash(source.load(task_id).level).encode() for task_id in ids)
 
 
 class RetrogradeSource:

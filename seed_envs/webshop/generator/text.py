@@ -11,7 +11,7 @@ from random import Random
 from string import Formatter
 
 from seed_envs.webshop.generator.product_types import ProductType
-from seed_envs.webshop.generator.vocabulary import BRAND_ENDS, BRAND_MIDDLES, BRAND_STARTS
+from seed_envs.webshop.generator.vocabulary import BRAND_ENDS, BRAND_MIDDLES, BRAND_STARTS, words
 
 _OPENERS = (
     "We made {this} {head} for {people} who {wish}.",
@@ -41,92 +41,36 @@ _PLAIN = (
     "Suits {people} and anyone who wants {virtue}.",
     "Keep it in {place}; {why}.",
 )
-_SLOTS: dict[str, tuple[str, ...]] = {
-    "people": (
-        "students",
-        "commuters",
-        "new parents",
-        "careful buyers",
-        "busy households",
-        "weekend travelers",
-        "neighbors",
-        "night owls",
-        "hosts",
-        "beginners",
-        "collectors",
-        "grandparents",
+_SLOTS = {
+    "people": words(
+        "students, commuters, new parents, careful buyers, busy households, weekend travelers, neighbors, night "
+        "owls, hosts, beginners, collectors, grandparents"
     ),
-    "wish": (
-        "hate clutter",
-        "plan ahead",
-        "like simple things",
-        "share a home",
-        "start early",
-        "give presents often",
-        "count every minute",
-        "want no fuss",
-        "prefer buying once",
-        "care about detail",
+    "wish": words(
+        "hate clutter, plan ahead, like simple things, share a home, start early, give presents often, count every "
+        "minute, want no fuss, prefer buying once, care about detail"
     ),
-    "virtue": (
-        "a calm look",
-        "honest value",
-        "a steady feel",
-        "a light touch",
-        "lasting comfort",
-        "careful detail",
-        "a tidy outline",
-        "plain good sense",
-        "a generous size",
-        "a friendly price",
-        "even quality",
-        "a pleasant weight",
+    "virtue": words(
+        "a calm look, honest value, a steady feel, a light touch, lasting comfort, careful detail, a tidy outline, "
+        "plain good sense, a generous size, a friendly price, even quality, a pleasant weight"
     ),
-    "place": (
-        "small apartments",
-        "a busy morning",
-        "long trips",
-        "the office",
-        "rainy weekends",
-        "the guest room",
-        "shared studios",
-        "family evenings",
-        "a picnic",
-        "the gym locker",
-        "summer camps",
-        "late hours",
+    "place": words(
+        "small apartments, a busy morning, long trips, the office, rainy weekends, the guest room, shared studios, "
+        "family evenings, a picnic, the gym locker, summer camps, late hours"
     ),
-    "care": (
-        "three checks by hand",
-        "a full day of testing",
-        "a slow final review",
-        "two rounds of sorting",
-        "a close look at every edge",
-        "a week of rest",
-        "one last inspection",
+    "care": words(
+        "three checks by hand, a full day of testing, a slow final review, two rounds of sorting, a close look at "
+        "every edge, a week of rest, one last inspection"
     ),
-    "why": (
-        "it holds up day after day",
-        "you can forget about it",
-        "nothing gets in your way",
-        "it stays the way you left it",
-        "one purchase is enough",
-        "it keeps its promise for years",
-        "guests will ask where you found it",
-        "there is less to worry about",
-        "mornings run smoother",
-        "it feels right at once",
-        "care takes a minute",
-        "it works the first time",
+    "why": words(
+        "it holds up day after day, you can forget about it, nothing gets in your way, it stays the way you left "
+        "it, one purchase is enough, it keeps its promise for years, guests will ask where you found it, there is "
+        "less to worry about, mornings run smoother, it feels right at once, care takes a minute, it works the "
+        "first time"
     ),
 }
-_REVIEW_TITLES = (
-    "Just right",
-    "Does the job",
-    "Better than hoped",
-    "Fine for the money",
-    "Would buy again",
-    "Mixed feelings",
+_REVIEW_TITLES = words(
+    "Just right, Does the job, Better than hoped, Fine for the money, Would buy again, Mixed feelings"
 )
 _REVIEW_BODIES = (
     "Used it in {place} and {why}.",

@@ -1,4 +1,4 @@
-"""Cache files that are there completely or not at all, whoever else writes the same one at the same time."""
+"""Files that are there completely or not at all, whoever else writes the same one at the same time."""
 
 from __future__ import annotations
 
