@@ -13,7 +13,7 @@ help:
 	@echo "make test         install all test dependencies, then run the test suite"
 	@echo "make test-all     the same with the tests that take more than a minute each"
 	@echo "make mutants      put a small sample of faults into the core; the tests must notice them"
-	@echo "make lint         ruff, codespell and mypy"
+	@echo "make lint         ruff, codespell, vermin and mypy"
 	@echo "make docs         rebuild the generated pages under docs/"
 	@echo "make clean        remove $(VENV) and build output"
 
@@ -40,6 +40,7 @@ lint:
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/codespell
+	$(VENV)/bin/vermin -q --no-tips --violations -t=3.10- seed_envs benchmarks
 	$(VENV)/bin/mypy seed_envs seed_trainer benchmarks tests scripts examples
 
 docs:

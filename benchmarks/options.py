@@ -320,7 +320,7 @@ def _read_yaml(text: str) -> Any:
 
 def _read_toml(text: str) -> Any:
     try:
-        import tomllib
+        import tomllib  # novermin
     except ModuleNotFoundError as error:
         raise ValueError(".toml needs Python 3.11; use .json") from error
     return tomllib.loads(text)

@@ -86,7 +86,7 @@ quickstart)
   required train "seed-envs with the trainer" pip install -qq -e '.[train]'
   ;;
 lint)
-  required lint "the linters" pip install -qq 'ruff==0.17.*' 'mypy==2.4.*' 'codespell==2.*' types-PyYAML
+  required lint "the linters" pip install -qq 'ruff==0.17.*' 'mypy==2.4.*' 'codespell==2.*' 'vermin==1.*' types-PyYAML
   ;;
 test)
   required torch "$torch" install_torch

@@ -205,8 +205,3 @@ def open_questions(size: str, seed: int, given: QuestionFiles | QuestionSource |
 def _listed(paths: tuple[str, ...], versions: tuple[str, ...]) -> ListedQuestions:
     questions = [question for path in paths for question in read_questions(path)]
     return ListedQuestions(questions, ", ".join(Path(path).name for path in paths))
-
-
-def manifest_of(source: QuestionSource, split: str, name: str) -> Manifest:
-    """The ids of a split as a hashed list, to keep beside results."""
-    return Manifest(name, tuple(source.task_ids(split)))

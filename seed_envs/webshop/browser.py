@@ -9,7 +9,6 @@ import contextlib
 import math
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from seed_envs.arguments import check_choice
@@ -314,7 +313,3 @@ class WebShopBrowserEnv(WebShopEnv):
 
         picture = Image.open(io.BytesIO(self.driver.get_screenshot_as_png())).convert("RGB")
         return np.asarray(picture)
-
-    def screenshot(self, path: Path) -> None:
-        """Saves the visible page as PNG."""
-        self.driver.save_screenshot(str(path))

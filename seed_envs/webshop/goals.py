@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -20,6 +20,7 @@ PRICE_CAPS: tuple[float, ...] = tuple(10.0 * step for step in range(1, 100))
 NO_CAP = 1_000_000.0
 SHUFFLE_SEED = 233
 _CAP_CHOICES = 4
+_UNPLACED = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,18 +40,6 @@ class Goal:
 
     task_id: str
     index: int
-    product: Product
-    instruction: str
-    attributes: tuple[str, ...]
-    options: tuple[tuple[str, str], ...]
-    named_options: bool
-    price_upper: float
-    weight: float
-
-
-@dataclass(slots=True)
-class _Draft:
-    task_id: str
     product: Product
     instruction: str
     attributes: tuple[str, ...]
@@ -102,24 +91,9 @@ def build_goals(
         DataInvalid: If an instruction is malformed, or has no attributes where the format demands them.
     """
     caps = _CapSource(rules, rng, seed)
-    drafts = list(_synthetic(products, caps) if human is None else _human(products, human, caps))
-    if human is None:
-        _weigh(drafts)
+    drafts = _weighed(_synthetic(products, caps)) if human is None else list(_human(products, human, caps))
     Random(SHUFFLE_SEED).shuffle(drafts)
-    return tuple(
-        Goal(
-            task_id=d.task_id,
-            index=i,
-            product=d.product,
-            instruction=d.instruction,
-            attributes=d.attributes,
-            options=d.options,
-            named_options=d.named_options,
-            price_upper=d.price_upper,
-            weight=d.weight,
-        )
-        for i, d in enumerate(drafts)
-    )
+    return tuple(replace(draft, index=index) for index, draft in enumerate(drafts))
 
 
 class _CapSource:
@@ -137,7 +111,7 @@ class _CapSource:
         return draw_cap(price, rng)
 
 
-def _synthetic(products: Iterable[Product], caps: _CapSource) -> Iterator[_Draft]:
+def _synthetic(products: Iterable[Product], caps: _CapSource) -> Iterator[Goal]:
     for product in products:
         if product.instruction is None:
             continue
@@ -149,12 +123,13 @@ def _synthetic(products: Iterable[Product], caps: _CapSource) -> Iterator[_Draft
             options = tuple(zip(names, values, strict=True))
             wanted = ", and ".join(f"{name}: {value}" for name, value in options)
             text = f"{product.instruction}{' with ' + wanted if wanted else ''}{cap_text}"
-            yield _Draft(f"{product.asin}/{number}", product, text, product.instruction_attributes, options, True, cap)
+            attributes = product.instruction_attributes
+            yield Goal(f"{product.asin}/{number}", _UNPLACED, product, text, attributes, options, True, cap)
 
 
 def _human(
     products: Iterable[Product], human: Mapping[str, Sequence[Mapping[str, Any]]], caps: _CapSource
-) -> Iterator[_Draft]:
+) -> Iterator[Goal]:
     for product in products:
         entries = human.get(product.asin, ())
         if not isinstance(entries, (list, tuple)):
@@ -171,7 +146,7 @@ def _human(
             cap, cap_text = caps.draw(product, number)
             options = tuple((_option_name(product, value), value) for value in values)
             text = instruction.strip(".") + cap_text
-            yield _Draft(f"{product.asin}/h{number}", product, text, attributes, options, False, cap)
+            yield Goal(f"{product.asin}/h{number}", _UNPLACED, product, text, attributes, options, False, cap)
 
 
 def _option_name(product: Product, value: str) -> str:
@@ -181,7 +156,8 @@ def _option_name(product: Product, value: str) -> str:
     return ""
 
 
-def _weigh(drafts: Sequence[_Draft]) -> None:
+def _weighed(drafts: Iterable[Goal]) -> list[Goal]:
+    """Goals weighted by how rare their attributes are."""
+    drafts = list(drafts)
     counts = Counter(attribute for draft in drafts for attribute in draft.attributes)
-    for draft in drafts:
-        draft.weight = sum(1.0 / counts[attribute] for attribute in draft.attributes) / len(draft.attributes)
+    return [replace(d, weight=sum(1.0 / counts[a] for a in d.attributes) / len(d.attributes)) for d in drafts]

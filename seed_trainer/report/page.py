@@ -134,15 +134,12 @@ def _over_seeds(arms: Sequence[Arm]) -> list[str]:
     shown = [(name, label) for name, label in COLUMNS if any(arm.last(name) for arm in several)]
     if not shown:
         return []
-    head = "".join(f"<th>{escape(label)}</th>" for _, label in shown)
-    rows = "".join(
-        f"<tr><td>{escape(arm.name)}, {len(arm.runs)} seeds</td>"
-        + "".join(f"<td>{_statistics(arm.last(name), name in SHARES)}</td>" for name, _ in shown)
-        + "</tr>"
+    rows = [
+        [f"{escape(arm.name)}, {len(arm.runs)} seeds", *(_statistics(arm.last(n), n in SHARES) for n, _ in shown)]
         for arm in several
-    )
+    ]
     return [
-        f'<div class="scroll"><table><tr><th>mean over seeds</th>{head}</tr>{rows}</table></div>',
+        _html_table(["mean over seeds", *(escape(label) for _, label in shown)], rows),
         '<p class="note">Mean &plusmn; deviation over seeds, and the 95 % interval of the mean by Student\'s t.</p>',
     ]
 
@@ -159,13 +156,15 @@ def _statistics(values: Sequence[float], share: bool) -> str:
 
 def _table(arms: Sequence[Arm], columns: Sequence[tuple[str, str]], last: bool) -> str:
     shown = [(name, label) for name, label in columns if any(run.series(name) for arm in arms for run in arm.runs)]
-    head = "".join(f"<th>{escape(label)}</th>" for _, label in shown)
-    rows = []
-    for arm in arms:
-        for run in arm.runs:
-            cells = "".join(f"<td>{_cell(run, name, last)}</td>" for name, _ in shown)
-            rows.append(f"<tr><td>{_label(run)}</td>{cells}</tr>")
-    return f'<div class="scroll"><table><tr><th>run</th>{head}</tr>{"".join(rows)}</table></div>'
+    rows = [[_label(run), *(_cell(run, name, last) for name, _ in shown)] for arm in arms for run in arm.runs]
+    return _html_table(["run", *(escape(label) for _, label in shown)], rows)
+
+
+def _html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of cells that are HTML already."""
+    lines = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    top = "".join(f"<th>{cell}</th>" for cell in head)
+    return f'<div class="scroll"><table><tr>{top}</tr>{lines}</table></div>'
 
 
 def _label(run: Run) -> str:
@@ -191,15 +190,8 @@ def _panel(runs: Sequence[Run]) -> list[str]:
         return []
     # Long names of task types may break, so that the table stays as wide as the page.
     shown = [escape(name.removeprefix("eval_success/")).replace("_", "_<wbr>") for name in names]
-    head = "".join(f"<th>{name}</th>" for name in shown)
-    rows = "".join(
-        f"<tr><td>{_label(run)}</td>" + "".join(f"<td>{_cell(run, name, True)}</td>" for name in names) + "</tr>"
-        for run in runs
-    )
-    return [
-        "<h2>Panel by task type</h2>",
-        f'<div class="scroll"><table><tr><th>run</th>{head}</tr>{rows}</table></div>',
-    ]
+    rows = [[_label(run), *(_cell(run, name, True) for name in names)] for run in runs]
+    return ["<h2>Panel by task type</h2>", _html_table(["run", *shown], rows)]
 
 
 def colour(gate: float) -> str:

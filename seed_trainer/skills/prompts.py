@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
 
@@ -71,48 +71,37 @@ _FOCUS = {
     "unknown": "the workflow worth repeating and the mistake to avoid, as far as the attempt shows them.",
 }
 
-_ANALYZERS: dict[str, Analyzer] = {
-    "json": Analyzer(
-        name="json",
-        style="document",
-        request=_DOCUMENT,
-        focus=_FOCUS,
-        skeleton='{"episode_summary": "...", "episode_skill": "..."}',
-        answer='{{"episode_summary": {summary}, "episode_skill": {skill}}}',
-        parse=parse_json_skill,
+_JSON = Analyzer(
+    name="json",
+    style="document",
+    request=_DOCUMENT,
+    focus=_FOCUS,
+    skeleton='{"episode_summary": "...", "episode_skill": "..."}',
+    answer='{{"episode_summary": {summary}, "episode_skill": {skill}}}',
+    parse=parse_json_skill,
+)
+_JSON_SKILL_ONLY = replace(
+    _JSON,
+    name="json_skill_only",
+    request=_DOCUMENT.replace(
+        '1. "episode_summary": what happened, in one or two sentences.\n2. "episode_skill"', '1. "episode_skill"'
     ),
-    "json_skill_only": Analyzer(
-        name="json_skill_only",
-        style="document",
-        request=_DOCUMENT.replace(
-            '1. "episode_summary": what happened, in one or two sentences.\n2. "episode_skill"', '1. "episode_skill"'
-        ),
-        focus=_FOCUS,
-        skeleton='{"episode_skill": "..."}',
-        answer='{{"episode_skill": {skill}}}',
-        parse=parse_json_skill,
+    skeleton='{"episode_skill": "..."}',
+    answer='{{"episode_skill": {skill}}}',
+)
+_JSON_STEPS = replace(
+    _JSON,
+    name="json_steps",
+    request=_DOCUMENT.replace(
+        "\n\nRules:",
+        '\n3. "step_skills": advice for the single most critical step, as {{"<step number>": "<advice>"}}, '
+        "or {{}} if no step stands out.\n\nRules:",
     ),
-    "json_steps": Analyzer(
-        name="json_steps",
-        style="document",
-        request=_DOCUMENT.replace(
-            "\n\nRules:",
-            '\n3. "step_skills": advice for the single most critical step, as {{"<step number>": "<advice>"}}, '
-            "or {{}} if no step stands out.\n\nRules:",
-        ),
-        focus=_FOCUS,
-        skeleton='{"episode_summary": "...", "episode_skill": "...", "step_skills": {"3": "..."}}',
-        answer='{{"episode_summary": {summary}, "episode_skill": {skill}, "step_skills": {steps}}}',
-        parse=parse_json_skill,
-    ),
-    "turn": Analyzer(
-        name="turn",
-        style="turn",
-        request="{outcome}",
-        answer="{skill}",
-        parse=parse_plain_skill,
-    ),
-}
+    skeleton='{"episode_summary": "...", "episode_skill": "...", "step_skills": {"3": "..."}}',
+    answer='{{"episode_summary": {summary}, "episode_skill": {skill}, "step_skills": {steps}}}',
+)
+_TURN = Analyzer(name="turn", style="turn", request="{outcome}", answer="{skill}", parse=parse_plain_skill)
+_ANALYZERS = {analyzer.name: analyzer for analyzer in (_JSON, _JSON_SKILL_ONLY, _JSON_STEPS, _TURN)}
 ANALYZERS: OpenTable[Analyzer] = OpenTable(
     "skill_analyzer", "analyzers", Analyzer, _ANALYZERS, ValueError, also=["auto"]
 )

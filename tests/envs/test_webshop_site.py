@@ -18,10 +18,11 @@ from seed_envs.webshop import writers
 from seed_envs.webshop.actions import parse_tolerant
 from seed_envs.webshop.modes import resolve_rules
 from seed_envs.webshop.oracle import oracle_action
+from seed_envs.webshop.pages import SEPARATOR
 from seed_envs.webshop.shop import Shop
 from seed_envs.webshop.site import app as site_app
 from seed_envs.webshop.site.app import SiteOptions, create_app
-from seed_envs.webshop.site.extract import page_text, visible_strings
+from seed_envs.webshop.site.extract import visible_strings
 from seed_envs.webshop.site.sessions import SessionStore
 from seed_envs.webshop.store import ShopSpec, get_shop
 
@@ -62,6 +63,11 @@ class Visitor:
 @pytest.fixture(scope="module")
 def visitor() -> Visitor:
     return Visitor(open_shop())
+
+
+def page_text(html: str) -> str:
+    """The ``text`` observation of a page, read from its HTML."""
+    return SEPARATOR.join(string.strip() for string in visible_strings(html))
 
 
 @pytest.mark.parametrize("mode", ["original", "fixed"])

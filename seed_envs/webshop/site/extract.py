@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from seed_envs.webshop.pages import SEPARATOR
-
 _SILENT = frozenset({"style", "script", "head", "title"})
 _BLANK_CHARS = " \t\n\r\f"
 
@@ -59,8 +57,3 @@ def visible_strings(html: str) -> list[str]:
     reader.close()
     reader.flush()
     return reader.strings
-
-
-def page_text(html: str) -> str:
-    """The ``text`` observation of a page, read from its HTML."""
-    return SEPARATOR.join(string.strip() for string in visible_strings(html))
