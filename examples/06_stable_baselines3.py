@@ -6,6 +6,7 @@ Run: python examples/06_stable_baselines3.py [STEPS]   (pip install 'seed-envs[s
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import gymnasium as gym
 import torch
@@ -17,7 +18,7 @@ import seed_envs
 from seed_envs.wrappers import DiscreteActions, PixelObservation
 
 gym.register_envs(seed_envs)  # keeps the import that registers the ids
-LEVELS = {"obs_mode": "image", "tile": 16, "size": 5, "min_steps": 1, "max_steps": 3, "rules": "strict"}
+LEVELS: dict[str, Any] = {"obs_mode": "image", "tile": 16, "size": 5, "min_steps": 1, "max_steps": 3, "rules": "strict"}
 
 
 def make(split: str = "train") -> gym.Env:

@@ -11,6 +11,7 @@ import os
 import random
 import sys
 from pathlib import Path
+from typing import Any
 
 
 def config(root: str, method: str = "dqn", limit: int = 12) -> dict:
@@ -46,7 +47,7 @@ def commands(gamefile: str, admissible: list[str], step: int, rng: random.Random
 
 def react(env, games: int) -> list:
     """ReAct and Reflexion: one game at a time, by the names in its path, until it is done."""
-    told = []
+    told: list[list[Any]] = []
     for number in range(games):
         rng = random.Random(number)
         ob, info = env.reset()
@@ -66,7 +67,7 @@ def react(env, games: int) -> list:
 
 def batch(env, games: int) -> list:
     """AgentGym, ETO and verl-agent: a batch, every list that comes back, also after some games have ended."""
-    told = []
+    told: list[list[Any]] = []
     env.seed(7)
     leave_out = env.skip  # under this name, because the list of skipped tests is read off the source
     leave_out(1)
@@ -92,7 +93,7 @@ def main(which: str, root: str, games: int) -> None:
     if which == "ours":
         from seed_envs.alfworld.original_api import get_environment
     else:
-        from alfworld.agents.environment import get_environment
+        from alfworld.agents.environment import get_environment  # type: ignore[no-redef]
 
         from seed_envs.alfworld.textworld_child import remember_parses
 

@@ -57,9 +57,9 @@ def test_initial_teacher_scores_as_the_model_did_before_training(make_trainer: T
     mask = loss_mask(micro).bool()
     taught = trainer.scorer.teacher(trainer.model, micro)
     with torch.no_grad():
-        logits = completion_logits(untrained, teacher_inputs(micro, None), 1.0)
+        logits = completion_logits(untrained, teacher_inputs(micro), 1.0)
     expected = logits.log_softmax(-1).gather(-1, micro["completion_ids"][..., None])[..., 0]
-    current = trainer.scorer.logps(trainer.model, teacher_inputs(micro, None))
+    current = trainer.scorer.logps(trainer.model, teacher_inputs(micro))
     torch.testing.assert_close(taught[mask], expected[mask], atol=1e-6, rtol=0)
     assert (taught - current)[mask].abs().max() > 1e-3
     assert torch.equal(parameters(trainer.model), trained)
@@ -107,7 +107,7 @@ def test_what_the_teacher_is_in_every_mini_batch_of_a_round(
         start = at_start[trainer.round_index]
         moved.append(not torch.equal(now, start))
         torch.nn.utils.vector_to_parameters(start if policy == "snapshot" else now, trainer.model.parameters())
-        expected = trainer.scorer.logps(trainer.model, teacher_inputs(inputs, None))
+        expected = trainer.scorer.logps(trainer.model, teacher_inputs(inputs))
         torch.nn.utils.vector_to_parameters(now, trainer.model.parameters())
         mask = loss_mask(inputs).bool()
         torch.testing.assert_close(trainer.scorer.teacher(model, inputs)[mask], expected[mask], atol=1e-5, rtol=0)
@@ -145,7 +145,7 @@ def test_adapters_share_their_base_with_the_teacher(make_trainer: TrainerFactory
     trained = parameters(trainer.model)
     micro = micro_batch(trainer)
     mask = loss_mask(micro).bool()
-    live = trainer.scorer.logps(trainer.model, teacher_inputs(micro, None))
+    live = trainer.scorer.logps(trainer.model, teacher_inputs(micro))
     assert (trainer.scorer.teacher(trainer.model, micro) - live)[mask].abs().max() > 1e-6
     assert torch.equal(parameters(trainer.model), trained)
 
@@ -171,7 +171,7 @@ def test_divergence_to_the_initial_teacher_reaches_the_student_alone(
     found = torch.cat([p.grad.flatten() for p in trainer.model.parameters() if p.grad is not None])
     untrained = AutoModelForCausalLM.from_pretrained(model_path)
     with torch.no_grad():
-        teacher = completion_logits(untrained, teacher_inputs(micro, None), 1.0)
+        teacher = completion_logits(untrained, teacher_inputs(micro), 1.0)
     trainer.model.zero_grad()
     term = jsd_BT(completion_logits(trainer.model, student_inputs(micro), 1.0), teacher)
     trainer.teaching.aggregate(term, loss_mask(micro) * micro["opd_mask"][:, None], micro).backward()

@@ -56,7 +56,7 @@ def test_paper_prompts_fit_1024_tokens_of_the_backbone(data_dir: Path, env_id: s
 @pytest.mark.parametrize("layout", ["turn", "episode"])
 @pytest.mark.parametrize("env_id", ENV_IDS)
 def test_one_update_with_pictures_changes_language_and_vision_weights(
-    env_id: str, layout: str, processor: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    env_id: str, layout: Any, processor: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The random model reads every episode and its pictures but cannot write; the annotator writes for it."""
     annotate, write = load_attribute(find_row(env_id).annotator), SkillWriter.write
