@@ -138,7 +138,8 @@ EXAMPLES = {
     "05_new_environment.py": ([], "solved 16 of 16"),
     "06_stable_baselines3.py": (["512"], "solved before 0."),
 }
-LOOPS = {"07_openai_tools.py", "08_smolagents.py", "09_langgraph.py"}  # they talk to a server: test_agent_loops
+# They talk to a server: test_agent_loops, test_serving_trainers.
+LOOPS = {"07_openai_tools.py", "08_smolagents.py", "09_langgraph.py", "10_train_over_a_server.py"}
 
 
 @pytest.mark.parametrize("name", sorted({path.name for path in (REPO / "examples").glob("*.py")} - LOOPS))

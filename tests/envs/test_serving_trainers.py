@@ -8,9 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import chat_server
 import gymnasium as gym
 import pytest
-import chat_server
 from serving import serve
 
 pytest.importorskip("openenv", reason="OpenEnv: not installed")
