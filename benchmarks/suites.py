@@ -62,6 +62,14 @@ SUITES: tuple[Suite, ...] = (
         about="the same, defects repaired",
     ),
     Suite(
+        "webshop/combined",
+        _WEBSHOP,
+        "combined",
+        128,
+        "tolerant",
+        about="generated catalogue, goals in which attributes, options and price each decide",
+    ),
+    Suite(
         "webshop/test_128", _WEBSHOP, "test", 128, "tolerant", first=128, env_kwargs=_SHOP_FILES, about="original files"
     ),
     Suite(

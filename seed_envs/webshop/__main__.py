@@ -98,7 +98,7 @@ def _baselines(arguments: argparse.Namespace) -> None:
 
     shop = get_shop(_spec(arguments))
     rows = []
-    for name in ("oracle", "rule", "random"):
+    for name in ("oracle", "careful", "rule", "random"):
         result = evaluate(shop, name, shop.tasks.manifest(arguments.split), arguments.max_steps)
         rows.append((name, result.goals, f"{100 * result.score:.1f}", percent(result.success)))
     print(table(("policy", "goals", "score", "success"), rows))
@@ -138,7 +138,7 @@ def _parser() -> Parser:
     manifest.add_argument("--source", required=True, help="how to get this catalogue, in words")
     manifest.add_argument("--output", type=Path, default=Path("."))
     manifest.set_defaults(run=_manifest)
-    baselines = commands.add_parser("baselines", help="score oracle, rule and random policies on a split")
+    baselines = commands.add_parser("baselines", help="score policies without a model on a split")
     _add_catalogue(baselines)
     baselines.add_argument("--split", default="all")
     baselines.add_argument("--max-steps", type=int, default=15)

@@ -1,4 +1,4 @@
-"""Scores of policies without a model: the oracle, the rule baseline and a random clicker, straight on the engine."""
+"""Scores of policies without a model: oracle, rule baseline, careful reader, random clicker, on the engine itself."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from seed_envs.errors import UnknownOption
 from seed_envs.webshop.actions import Command
+from seed_envs.webshop.careful import careful_action
 from seed_envs.webshop.goals import Goal
 from seed_envs.webshop.oracle import instruction_search, oracle_action, rule_action
 from seed_envs.webshop.shop import Shop
@@ -45,14 +46,19 @@ def evaluate(shop: Shop, policy: str, task_ids: Iterable[str], max_steps: int = 
 
     Args:
         shop: The shop.
-        policy: ``oracle``, ``rule`` or ``random``.
+        policy: ``oracle``, ``careful``, ``rule`` or ``random``.
         task_ids: Which goals.
         max_steps: Step limit per episode.
 
     Raises:
         UnknownOption: If there is no such policy.
     """
-    policies: dict[str, Policy] = {"oracle": oracle_action, "rule": rule_action, "random": random_policy()}
+    policies: dict[str, Policy] = {
+        "oracle": oracle_action,
+        "careful": careful_action,
+        "rule": rule_action,
+        "random": random_policy(),
+    }
     if policy not in policies:
         raise UnknownOption(f"unknown policy {policy!r}; expected one of {sorted(policies)}")
     scores = [_play(shop, policies[policy], shop.tasks.goal(task_id), max_steps) for task_id in task_ids]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from seed_envs.tasks import Manifest
 from seed_envs.webshop.shop import Shop
-from seed_envs.webshop.tasks import SPLITS
+from seed_envs.webshop.tasks import COMBINED, SPLITS
 
 FOLDER = Path(__file__).parent / "manifests"
 
@@ -31,7 +31,7 @@ def write_manifest(shop: Shop, name: str, source: str, folder: Path = FOLDER) ->
     record = json.loads(index.read_text(encoding="utf-8")) if index.is_file() else {}
     record[name] = {
         split: {"tasks": len(shop.tasks.manifest(split)), "sha256": shop.tasks.manifest(split).sha256}
-        for split in SPLITS
+        for split in (*SPLITS, COMBINED)
     }
     index.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return path

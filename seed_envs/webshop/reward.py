@@ -141,6 +141,20 @@ def _bordered(wanted: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(wanted.lower())}(?!\w)")
 
 
+def met_conditions(product: Product, goal: Goal) -> tuple[bool, bool, bool] | None:
+    """Which conditions a product can meet by the repaired rules, whatever options are chosen.
+
+    Returns:
+        Attributes, options (it offers all of the goal's values), price; None for a product of another kind.
+    """
+    if _type_score(product, goal, distinct=True).r_type < 1.0:
+        return None
+    attributes = all(_has_attribute(product, wanted, borders=True) for wanted in goal.attributes)
+    offered = {(canonical(name), canonical(value)) for name, values in product.options.items() for value in values}
+    options = all((canonical(name), canonical(value)) in offered for name, value in goal.options)
+    return attributes, options, max(product.displayed_price, product.price) <= goal.price_upper
+
+
 def _options_original(chosen: Iterable[str], goal: Goal) -> int:
     bought = [normalise_colour(value) for value in chosen]
     if goal.named_options:

@@ -70,7 +70,7 @@ class Shop:
         self.seed = seed
         self.noun_source = noun_source
         self.source = source
-        self.tasks = TaskTable(self.goals)
+        self.tasks = TaskTable(self.goals, self.products)
         self._drop_blanks = rules.blanks == "dropped"
         self._ranked = lru_cache(_QUERY_CACHE)(self._rank)
         self._results_body = lru_cache(_PAGE_CACHE)(self._build_results)

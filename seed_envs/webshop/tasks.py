@@ -13,6 +13,8 @@ from typing import SupportsIndex
 
 from seed_envs.errors import UnknownSplit, UnknownTask, close_matches
 from seed_envs.tasks import Manifest
+from seed_envs.webshop.catalogue import Product
+from seed_envs.webshop.combined import combined
 from seed_envs.webshop.goals import Goal
 
 #: Below this number of goals the fixed ranges would leave no training set; shares are used instead.
@@ -43,6 +45,8 @@ def _by_product(part: str) -> Callable[[Sequence[Goal]], Sequence[Goal]]:
     return lambda goals: [goal for goal in goals if product_part(goal.product.asin) == part]
 
 
+#: Split that also looks at the products, and the split that its goals are chosen from.
+COMBINED, _COMBINED_FROM = "combined", "test"
 #: Split name to selection. ``train``/``eval``/``test`` are the original's ranges, ``verl-*`` those of verl-agent,
 #: ``product-*`` never share a product.
 SPLITS: dict[str, Callable[[Sequence[Goal]], Sequence[Goal]]] = {
@@ -69,10 +73,12 @@ class TaskTable:
 
     Args:
         goals: The shuffled goals.
+        products: The catalogue, for the panel ``combined``.
     """
 
-    def __init__(self, goals: Sequence[Goal]) -> None:
+    def __init__(self, goals: Sequence[Goal], products: Sequence[Product] = ()) -> None:
         self._goals = goals
+        self._products = products
         self._manifests: dict[str, Manifest] = {}
         self._weighted: dict[str, tuple[float, ...]] = {}
 
@@ -104,11 +110,16 @@ class TaskTable:
         return self._goals[position]
 
     def _select(self, split: str) -> Sequence[Goal]:
+        if split == COMBINED:
+            return self._combined
         if split not in SPLITS:
-            raise UnknownSplit(
-                f"split {split!r} is unknown; expected one of {list(SPLITS)}.{close_matches(split, SPLITS)}"
-            )
+            known = [*SPLITS, COMBINED]
+            raise UnknownSplit(f"split {split!r} is unknown; expected one of {known}.{close_matches(split, known)}")
         return SPLITS[split](self._goals)
+
+    @cached_property
+    def _combined(self) -> Sequence[Goal]:
+        return combined(self._select(_COMBINED_FROM), self._products)
 
     def manifest(self, split: str) -> Manifest:
         """The ids of a split in listed order.

@@ -13,7 +13,7 @@ from seed_benchmarks.suites import SUITES, find_suite
 HARD = [
     find_suite(f"alfworld/{name}")
     for name in ("unlikely_places", "crowded", "new_layouts", "two_goals", "own_words", "human_valid_seen")
-] + [find_suite("search_qa/hops")]
+] + [find_suite("search_qa/hops"), find_suite("webshop/combined")]
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_hard_panels_leave_room_above_the_rule_and_none_above_the_oracle(results
         for agent in ("oracle", "rule", "random")
     }
     assert kept["oracle"]["success"]["rate"] == 1.0
-    assert kept["random"]["success"]["rate"] <= kept["rule"]["success"]["rate"] < 0.6
+    assert kept["rule"]["success"]["rate"] < 0.6 and kept["random"]["success"]["rate"] < 0.05
     if not suite.name.startswith("alfworld/human"):
         assert {record["manifest"]["sha256"] for record in kept.values()} == {suite.load_tasks().sha256}
 

@@ -6,6 +6,7 @@ import itertools
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from seed_envs.webshop.generator.vocabulary import ATTRIBUTES, OPTION_KINDS
 from seed_envs.webshop.goals import NO_CAP, Goal
 from seed_envs.webshop.modes import resolve_rules
 from seed_envs.webshop.oracle import target_query
-from seed_envs.webshop.reward import SCORERS, Score
+from seed_envs.webshop.reward import SCORERS, Score, score_fixed
 from seed_envs.webshop.shop import Shop
 from seed_envs.webshop.store import ShopSpec, open_shop
 from seed_envs.webshop.tasks import SCHEMES
@@ -128,6 +129,32 @@ def test_large_catalogues_keep_their_promises(seed: int) -> None:
     oracle = evaluate(shop, "oracle", shop.tasks.manifest("all"))
     assert oracle.success == 1.0
     assert evaluate(shop, "rule", shop.tasks.manifest("test")).success <= 0.02
+
+
+def test_the_combined_panel_is_fixed_and_needs_attributes_options_and_price() -> None:
+    shop = shop_of(generate(1000, 0), "original")
+    panel = shop.tasks.manifest("combined")
+    assert panel.sha256 == "b1f96cfed6a75d2f8eea0fa0b6bf4393decbf42dec4469cbd7ba27248ccb4047"
+    tested, per_product = set(shop.tasks.manifest("test")), Counter(task_id.split("/")[0] for task_id in panel)
+    assert len(panel) == 128 and set(panel) <= tested and max(per_product.values()) <= 4
+    for task_id in list(panel)[::8]:
+        goal = shop.tasks.goal(task_id)
+        assert len(goal.options) >= 2 and goal.price_upper < 1_000
+        exact = dict(goal.options)
+        lost = set()
+        for product in shop.products:
+            score = score_fixed(product, exact, goal)
+            if score.type.r_type == 1.0 and (score.attributes == 1.0) + score.price == 1:
+                lost.add("price" if score.attributes == 1.0 else "attributes")
+        assert lost == {"price", "attributes"}, "a cheaper one lacks an attribute, a fitting one is too dear"
+        for name, _ in goal.options:
+            chosen = {key: value for key, value in exact.items() if key != name}
+            assert score_fixed(goal.product, chosen, goal).total < 1.0
+    assert evaluate(shop, "oracle", panel).success == 1.0
+    assert evaluate(shop_of(generate(1000, 0), "fixed"), "oracle", panel).success == 1.0
+    assert evaluate(shop, "rule", panel).success == 0.0
+    assert evaluate(shop, "careful", panel).success == 59 / 128
+    assert not shop_of(generate(40, 0, "easy"), "fixed").tasks.manifest("combined"), "no twins, no such goals"
 
 
 def test_values_fit_both_rule_sets() -> None:
