@@ -2,72 +2,27 @@
 
 Training, evaluation and play all run through :func:`rollout`. Each round collects one request per live episode, asks
 the policy once for the whole batch, and steps the environments; a finished episode leaves the batch at once and its
-slot takes the next task. The loop knows strings only: a policy that works on tokens attaches what it needs to its
-replies.
+slot takes the next task. With an asynchronous policy a round is whoever has been answered. The loop knows strings only:
+a policy that works on tokens attaches what it needs to its replies.
 """
 
 from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
-from seed_envs.chat import Message, build_messages
-from seed_envs.errors import PolicyError
+from seed_envs.chat import build_messages
+from seed_envs.policies import Answered, Apart, AsyncPolicy, Policy, Reply, Request, Together, failed_reply
 from seed_envs.profiles import Profile, TurnContext
-from seed_envs.slots import SlotResult, describe
+from seed_envs.slots import SlotResult
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import EpisodeError, Step, StopReason, Trajectory
 from seed_envs.vector import EnvPool
 
-
-@dataclass(frozen=True)
-class Request:
-    """What a policy is asked for one live episode.
-
-    Attributes:
-        episode: Index of the episode in the task list.
-        turn: 0-based turn.
-        messages: The chat so far, ending with a user message.
-        context: The current turn as data.
-        task: The task specification.
-        call: ``call("oracle_action")`` reaches into the environment. For privileged baselines only.
-        skill: The skill that ``messages`` were built with, for policies that build them again (shorter history).
-    """
-
-    episode: int
-    turn: int
-    messages: list[Message]
-    context: TurnContext
-    task: TaskSpec
-    call: Callable[[str], Any]
-    skill: str = ""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """A policy's answer.
-
-    Attributes:
-        text: The reply, unparsed.
-        meta: Whatever belongs to it (token ids, log-probs, token counts); kept in ``Step.meta``.
-        error: Set when no reply could be had; ends this episode alone.
-        stop_reason: Why, when there is an error.
-    """
-
-    text: str = ""
-    meta: dict[str, Any] = field(default_factory=dict)
-    error: EpisodeError | None = None
-    stop_reason: StopReason = StopReason.POLICY_ERROR
-
-
-class Policy(Protocol):
-    """Messages to replies, for a whole batch at once."""
-
-    def __call__(self, requests: Sequence[Request]) -> Sequence[Reply]:
-        """One reply per request, in order."""
+__all__ = ["AsyncPolicy", "Policy", "Reply", "Request", "failed_reply", "rollout"]
 
 
 @dataclass
@@ -82,7 +37,7 @@ class _Episode:
 
 def rollout(
     pool: EnvPool,
-    policy: Policy,
+    policy: Policy | AsyncPolicy,
     tasks: Iterable[TaskSpec],
     *,
     env_id: str,
@@ -95,7 +50,8 @@ def rollout(
 
     Args:
         pool: Agent environments (see ``make_agent_env``); fewer slots than tasks are filled again and again.
-        policy: Called with at most ``pool.size`` requests at a time.
+        policy: Called with at most ``pool.size`` requests at a time; one with a method ``submit`` is asked for every
+            episode as soon as it is ready, and no episode waits for the reply to another.
         tasks: The tasks in order; equal ones make a group.
         env_id: Recorded in the trajectories.
         profile: Decides how messages are built.
@@ -122,23 +78,20 @@ def rollout(
         if on_finish is not None:
             on_finish(episode.index, episode.trajectory)
 
-    while True:
-        _fill(pool, live, waiting, env_id, finish, skill_for)
-        if not live:
-            return [done[index] for index in sorted(done)]
-        # In task order: which slot happened to be free must not decide the order in which a policy samples.
-        slots = sorted(live, key=lambda slot: live[slot].index)
-        requests = [_request(pool, slot, live[slot], profile) for slot in slots]
-        started = time.perf_counter()
-        replies = _ask(policy, requests)
-        policy_seconds = (time.perf_counter() - started) / len(requests)
-        pairs = dict(zip(slots, zip(requests, replies, strict=True), strict=True))
-        results = _step(pool, live, pairs, finish)
-        for slot, (result, env_seconds) in results.items():
-            request, reply = pairs[slot]
-            _record(live[slot], request, reply, result, {"policy": policy_seconds, "env": env_seconds})
-            if result.error is not None or result.terminated or result.truncated:
-                finish(slot)
+    ask = Apart(policy) if isinstance(policy, AsyncPolicy) else Together(policy)
+    with closing(ask):
+        while True:
+            _fill(pool, live, waiting, env_id, finish, skill_for)
+            if not live:
+                return [done[index] for index in sorted(done)]
+            # In task order: which slot happened to be free must not decide the order in which a policy samples.
+            slots = sorted(live.keys() - ask.waiting, key=lambda slot: live[slot].index)
+            answered = ask({slot: _request(pool, slot, live[slot], profile) for slot in slots})
+            for slot, (result, seconds) in _step(pool, live, answered, finish).items():
+                request, reply, policy_seconds = answered[slot]
+                _record(live[slot], request, reply, result, {"policy": policy_seconds, "env": seconds})
+                if result.error is not None or result.terminated or result.truncated:
+                    finish(slot)
 
 
 def _fill(
@@ -200,30 +153,15 @@ def _request(pool: EnvPool, slot: int, episode: _Episode, profile: Profile) -> R
     )
 
 
-def _ask(policy: Policy, requests: list[Request]) -> list[Reply]:
-    try:
-        replies = list(policy(requests))
-    except Exception as error:
-        raise PolicyError(f"the policy raised {type(error).__name__}: {error}") from error
-    if len(replies) != len(requests):
-        raise PolicyError(f"the policy returned {len(replies)} replies to {len(requests)} requests")
-    for reply in replies:
-        if not isinstance(reply, Reply):
-            raise PolicyError(f"the policy returned {type(reply).__name__}; expected seed_envs.Reply")
-        if not isinstance(reply.text, str):
-            raise PolicyError(f"the policy returned a Reply whose text is {type(reply.text).__name__}; expected str")
-    return replies
-
-
 def _step(
     pool: EnvPool,
     live: dict[int, _Episode],
-    pairs: Mapping[int, tuple[Request, Reply]],
+    answered: Mapping[int, Answered],
     finish: Callable[[int], None],
 ) -> dict[int, tuple[SlotResult, float]]:
     """Step the slots whose policy answered; end the others."""
     texts: dict[int, str] = {}
-    for slot, (_, reply) in pairs.items():
+    for slot, (_, reply, _) in answered.items():
         if reply.error is None:
             texts[slot] = reply.text
             continue
@@ -272,8 +210,3 @@ def _record(episode: _Episode, request: Request, reply: Reply, result: SlotResul
 
 def _fault(error: EpisodeError) -> StopReason:
     return StopReason.TIMEOUT if error.type == "WorkerTimeout" else StopReason.ENV_ERROR
-
-
-def failed_reply(error: BaseException, stop_reason: StopReason = StopReason.POLICY_ERROR) -> Reply:
-    """A reply that reports an exception; ends its episode and no other."""
-    return Reply(error=describe(error), stop_reason=stop_reason)

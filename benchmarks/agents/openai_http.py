@@ -66,8 +66,14 @@ class OpenAIAgent:
 
     def act(self, requests: Sequence[Request]) -> list[Reply]:
         """Ask for all requests at once; each succeeds or fails alone."""
-        futures = [self._client.submit(request.messages, self._parameters(_seed(request))) for request in requests]
-        return [self._reply(future) for future in futures]
+        return [future.result() for future in [self.submit(request) for request in requests]]
+
+    def submit(self, request: Request) -> Future[Reply]:
+        """Ask for one request; what makes this agent an asynchronous policy of ``seed_envs.rollout``."""
+        reply: Future[Reply] = Future()
+        asked = self._client.submit(request.messages, self._parameters(_seed(request)))
+        asked.add_done_callback(functools.partial(self._settle, reply))
+        return reply
 
     def describe(self) -> Mapping[str, Any]:
         """Model and address (without anything secret), and what the server says of the model."""
@@ -121,6 +127,14 @@ class OpenAIAgent:
         if settings.thinking is not None:
             parameters["chat_template_kwargs"] = {"enable_thinking": settings.thinking}
         return with_arguments(parameters, settings.request_args)
+
+    def _settle(self, reply: Future[Reply], asked: Future[Delivery]) -> None:
+        if not reply.set_running_or_notify_cancel():
+            return
+        try:
+            reply.set_result(self._reply(asked))
+        except BaseException as error:  # handed to whoever waits
+            reply.set_exception(error)
 
     def _reply(self, future: Future[Delivery]) -> Reply:
         try:

@@ -5,21 +5,14 @@ from __future__ import annotations
 import functools
 import json
 
-import gymnasium as gym
 import pytest
-from corridor import GROWING, WINDOW, Corridor
+from corridor import GROWING, WINDOW, Corridor, make_corridor
 
 from seed_envs.errors import PolicyError
 from seed_envs.rollout import Reply, failed_reply, rollout
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import Step, StopReason, Trajectory
 from seed_envs.vector import EnvPool
-from seed_envs.wrappers import HistoryWindow, ParseAction, Prompt
-
-
-def make_corridor(profile=WINDOW, limit=6):
-    env = ParseAction(gym.wrappers.TimeLimit(Corridor(), limit), profile.action_format)
-    return Prompt(HistoryWindow(env, profile.history), profile, limit)
 
 
 def oracle(requests):

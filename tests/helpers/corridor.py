@@ -6,9 +6,12 @@ import os
 import time
 from typing import Any
 
+import gymnasium as gym
+
 from seed_envs.base import LazyActions, Outcome, SeedEnv, TaskStatus
 from seed_envs.errors import UnknownTask
 from seed_envs.profiles import ActionFormat, Profile, PromptTemplate
+from seed_envs.wrappers import HistoryWindow, ParseAction, Prompt
 
 
 class Corridor(SeedEnv[str]):
@@ -87,3 +90,9 @@ GROWING = Profile(
     history=None,
     style="growing",
 )
+
+
+def make_corridor(profile: Profile = WINDOW, limit: int = 6) -> gym.Env[Any, str]:
+    """The corridor as an agent's environment."""
+    env = ParseAction(gym.wrappers.TimeLimit(Corridor(), limit), profile.action_format)
+    return Prompt(HistoryWindow(env, profile.history), profile, limit)
