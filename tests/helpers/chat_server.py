@@ -19,6 +19,16 @@ def completion(text, prompt_tokens=10, completion_tokens=3, **message):
     }
 
 
+def stream(text):
+    """A good answer in server-sent events, for clients that ask with ``"stream": true``."""
+    head = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m"}
+    deltas = [({"role": "assistant", "content": text}, None), ({}, "stop")]
+    chunks = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]} for delta, reason in deltas]
+    chunks.append({**head, "choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}})
+    lines = [json.dumps(chunk) for chunk in chunks]
+    return "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"]).encode()
+
+
 def hang_up(handler):
     """Break the connection."""
     handler.connection.shutdown(socket.SHUT_RDWR)

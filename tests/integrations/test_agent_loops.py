@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import re
 import subprocess
 import sys
 
 import pytest
 from chat_server import completion, serve
+from tool_calls import as_call
 
 from seed_envs.integrations.episode import Episode
 
@@ -27,11 +27,7 @@ def winning_calls(env_id):
     calls = []
     while not episode.done:
         action = episode.env.unwrapped.oracle_action()
-        for tool in episode.tools:
-            before, after = (re.escape(part) for part in tool.action.split("{" + tool.argument + "}"))
-            if found := re.fullmatch(f"{before}(.*){after}", action):
-                calls.append((tool.name, {tool.argument: found[1]}))
-                break
+        calls.append(as_call(episode.tools, action))
         episode.act(action)
     assert len(calls) == len(episode.actions) > 1 and episode.success
     return calls
