@@ -26,6 +26,7 @@ from inspect_ai.model import (
 )
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.util import registry_info
 
 from seed_envs.chat import Message
 from seed_envs.endpoints.wire import image_url
@@ -115,7 +116,10 @@ def _register(suite: str) -> None:
     def of_suite(profile: str = "", max_steps: int | None = None) -> Task:
         return suite_task(suite, profile, max_steps)
 
-    task(name=suite.replace("/", "_"))(of_suite)
+    name = suite.replace("/", "_")
+    made = task(name=name)(of_suite)
+    if "/" not in registry_info(made).name:  # an editable installation, which Inspect does not take for a package
+        task(name=f"{__package__}/{name}")(of_suite)
 
 
 for _name in TABLE:

@@ -28,7 +28,7 @@ def smol_tools(episode: Episode) -> list[smolagents.Tool]:
 def _smol_tool(episode: Episode, tool: Tool) -> smolagents.Tool:
     import smolagents
 
-    class SeedTool(smolagents.Tool):  # type: ignore[misc]  # the package has no types
+    class SeedTool(smolagents.Tool):
         """One function of an environment."""
 
         name, description, output_type = tool.name, tool.about, "string"

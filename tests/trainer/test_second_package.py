@@ -102,6 +102,7 @@ def test_its_prompts_are_inspected_with_the_annotator_of_its_row(shell):
     assert "Halve the range" in shown and "Answer in three lines." in shown
 
 
+@pytest.mark.slow
 def test_a_model_is_trained_on_it_by_a_method_of_its_own(shell):
     model = save_byte_model(shell.folder / "model")
     sft = ["sft", "--data", "data", "--model_name_or_path", model, "--output_dir", "stage1", "--max_steps", "1"]
