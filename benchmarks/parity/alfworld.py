@@ -11,7 +11,7 @@ import numpy as np
 
 from seed_envs.alfworld.generator import compact, rooms
 from seed_envs.alfworld.pddl import Problem, read_problem
-from seed_envs.alfworld.tasks import TaskSource
+from seed_envs.alfworld.sources import TaskSource
 from seed_envs.alfworld.textworld_engine import TextWorldFailed, TextWorldProcess
 from seed_envs.data import data_dir
 from seed_envs.errors import DataInvalid

@@ -197,7 +197,7 @@ class Recorded:
 
 def play(name: str, side: Side, managers: Any, episodes: int) -> ParityRow:
     """Episodes of random actions, both sides shown the same."""
-    row = ParityRow(f"prompts, {name}", "verl-agent, clone")
+    row = ParityRow(name, "verl-agent, clone")
     env: Any = make_agent_env(side.env_id, side.profile, **side.env_kwargs)
     raw = None if side.raw_kwargs is None else make(side.env_id, **side.env_kwargs, **side.raw_kwargs)
     profile = env.get_wrapper_attr("profile")

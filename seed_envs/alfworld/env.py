@@ -211,6 +211,8 @@ class ALFWorldEnv(SeedEnv[str]):
     * The goal sentence is part of the game; nothing is drawn from a global random generator.
     * The explorer's record of its inventory follows `move`; the original's hand-coded expert looks for `put`.
     * Generated games put every object in one receptacle at the start, and nothing starts cool; official games do both.
+    * A game whose goal nothing in it can meet is refused with a reason; the original fails while loading it.
+      `python -m benchmarks.parity alfworld` plays other games side by side.
     * The vision variant (THOR) is not included.
     * Profile `paper`: replies are read to the letter as verl-agent reads them (`python -m benchmarks.parity projections`)
       and only the format counts as invalid there. The prompts say the same in this package's own words, chat-template

@@ -113,8 +113,8 @@ def object_text(game: Game, state: State, item: int, quirks: Quirks) -> str:
     words = condition_words(state, item)
     if words and words != "sliced":
         return f"This is a {words} {name}."
-    # The grammar asks for the switch before the slices. Nothing is ever told to be off: the original records that a fact
-    # does not hold only when a command ended it, and no command switches off.
+    # The grammar asks for the switch before the slices. Nothing is ever told to be off: the original records that a
+    # fact does not hold only when a command ended it, and no command switches off.
     if game.toggleable >> item & 1 and state.toggled >> item & 1:
         return f"This {name} is on."
     if words and game.sliceable >> item & 1:

@@ -114,7 +114,9 @@ class WebShopEnv(SeedEnv[str]):
     where visitors see a plain page of thanks unless it is started with ``--parity``. Profile ``paper`` reads replies to
     the letter as verl-agent does and counts only the format as invalid; a button that is not there costs nothing. Its
     prompts are in this package's own words, with chat-template markers in shop text broken; replies of more than a
-    million characters are not read. Profile ``tolerant``, the default of ``seed-bench``, differs in reading alone.
+    million characters are not read. Profile ``tolerant``, the default of ``seed-bench``, differs in reading alone. The
+    button beside the search bar, which the original lists and no click reaches, is no action here.
+    ``python -m benchmarks.parity webshop`` compares.
 
     ## References and asset credits
     Yao et al., WebShop: Towards Scalable Real-World Web Interaction with Grounded Language Agents, NeurIPS 2022;

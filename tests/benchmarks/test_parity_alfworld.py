@@ -17,7 +17,7 @@ from seed_benchmarks.parity.rows import Options
 from seed_envs.alfworld import texts
 from seed_envs.alfworld.generator import compact
 from seed_envs.alfworld.pddl import read_problem, write_problem
-from seed_envs.alfworld.tasks import TaskSource, generated_problem
+from seed_envs.alfworld.sources import TaskSource, generated_problem
 from seed_envs.alfworld.textworld_engine import TextWorldProcess
 
 needs_textworld = pytest.mark.skipif(

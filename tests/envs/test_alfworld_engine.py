@@ -312,8 +312,8 @@ def test_goal_conditions_are_counted_as_in_alfred(goal: Goal, steps: tuple[tuple
         assert rate == sum(flags.values()) / len(flags) and engine.won == (rate == 1.0)
 
 
-#: The grammar's rules for ``examine`` in their order; the first one whose facts all hold speaks. Its rule for what is off
-#: never does: TextWorld records that something is not toggled only when a command ended it, and none does.
+#: The grammar's rules for ``examine`` in their order; the first one whose facts all hold speaks. Its rule for what is
+#: off never does: TextWorld records that something is not toggled only when a command ended it, and none does.
 EXAMINE = (
     ("clean hot sliced", "This is a hot and clean sliced apple 1."),
     ("clean cool sliced", "This is a cool and clean sliced apple 1."),

@@ -65,7 +65,8 @@ class EZPointsEnv(CardGameEnv):
     no signs. A number that is not on the cards is read but refused (``format_valid``, not ``action_valid``), under
     every rule set; the paper's penalty is for the format alone. Cards and letters are this package's own drawings, on
     the original's layout, and a formula too long for its line is written smaller instead of running out of the picture.
-    The ``paper`` profile asks in this package's own words.
+    The ``paper`` profile asks in this package's own words. Pictures have 308 pixels a side; the original's 300
+    (``size=300``). ``python -m benchmarks.parity cards`` compares.
 
     ## References and asset credits
     Game: gym_cards of RL4VLM (Zhai et al., 2024; MIT). Framework version: verl-agent. All pictures are drawn by code in

@@ -130,7 +130,9 @@ class SokobanEnv(SeedEnv[Observation]):
     frameworks' rollout loops do. A level that begins with a box on a target pays +1 on the first step under
     ``classic`` and not under ``strict``. The art and the prompts are this package's own. The ``paper`` profiles read
     replies to the letter as verl-agent does, penalise the format alone (a push against a wall costs no more than any
-    step) and say nothing about unreadable replies (``feedback="plain"``).
+    step) and say nothing about unreadable replies (``feedback="plain"``). Pictures have 28 pixels a cell; the
+    original's 16 (``tile=16``). The history of ``paper-text`` shows an action as the reply has it (``go up``), where
+    verl-agent's shows the direction it read (``Up``). ``python -m benchmarks.parity sokoban`` compares.
 
     ## References and asset credits
     Rules: mpSchrader/gym-sokoban (MIT). Framework layer: RAGEN, VAGEN, verl-agent. Boxoban levels: Guez et al., "An
