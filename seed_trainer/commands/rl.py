@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from seed_envs.preflight import check_folder
 from seed_envs.redaction import redact
@@ -20,6 +20,9 @@ from seed_trainer.settings.options import SEEDOptions
 from seed_trainer.settings.presets import METHODS, RECIPES
 from seed_trainer.settings.quick import GRPO_SOURCES, look
 from seed_trainer.settings.resolve import Resolved, config_names, resolve
+
+if TYPE_CHECKING:
+    from seed_trainer.trainer import SEEDTrainer
 
 BUILTIN = "builtin/"
 RUN_FILE = "run.json"
@@ -126,7 +129,7 @@ def _check(resolved: Resolved, name: str, make_env: Any, profile: Any, train: An
     check_play(script, make_env, profile, block_tasks([train[0]], 1)[0], contestant)
 
 
-def _check_reply(script: Any, name: str, make_env: Any, trainer: Any, train: Any) -> None:
+def _check_reply(script: Any, name: str, make_env: Any, trainer: SEEDTrainer, train: Any) -> None:
     """Ask the loaded model for one reply; every process asks, because an engine may need them all, and one speaks."""
     from seed_envs.preflight import Contestant
     from seed_trainer.acting.play import block_tasks
@@ -160,7 +163,7 @@ def already_finished(start: Any) -> int:
     return 0
 
 
-def _train(trainer: Any, start: Any, *, summary: bool) -> None:
+def _train(trainer: SEEDTrainer, start: Any, *, summary: bool) -> None:
     args = trainer.args
     trainer.train(resume_from_checkpoint=start)
     trainer.export()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -66,8 +66,14 @@ def share_counts(parts: Sequence[dict[str, Any]], counts: Tensor) -> None:
         }
 
 
+class HasBeta(Protocol):
+    """What carries the weight of the KL term: TRL's trainer."""
+
+    beta: float
+
+
 @contextmanager
-def fillers_undone(trainer: Any, inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def fillers_undone(trainer: HasBeta, inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Lend inputs with which TRL's mean has fillers among its units and comes out as the mean without them.
 
     Its policy term is linear in the advantages (the loss types that count fillers are) and in ``beta``; entropy bonus
