@@ -245,18 +245,8 @@ def _child(command: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 def _servers(index: Path, queries: list[str]) -> list[SpeedRow]:
     port = _free_port()
-    serve = [
-        sys.executable,
-        "-m",
-        "seed_envs.search_qa",
-        "serve",
-        "--collection",
-        "large",
-        "--port",
-        "0",
-        "--cache-mib",
-        "0",
-    ]
+    options = "-m seed_envs.search_qa serve --collection large --port 0 --cache-mib 0".split()
+    serve = [sys.executable, *options]
     rival = [sys.executable, "-c", RIVAL_CODE, str(index), str(port)]
     with _child(serve) as (ours, line), _child(rival) as (theirs, _):
         address = int(re.findall(r":(\d+)", line)[0])

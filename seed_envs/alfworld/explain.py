@@ -11,22 +11,8 @@ from seed_envs.alfworld.actions import Rules, accessible
 from seed_envs.alfworld.game import Game, State
 from seed_envs.errors import close_matches
 
-VERBS: tuple[str, ...] = (
-    "look",
-    "inventory",
-    "help",
-    "go",
-    "open",
-    "close",
-    "examine",
-    "take",
-    "move",
-    "put",
-    "use",
-    "clean",
-    "heat",
-    "cool",
-    "slice",
+VERBS: tuple[str, ...] = tuple(
+    "look inventory help go open close examine take move put use clean heat cool slice".split()
 )
 _SHAPES = {
     "take": " from ",

@@ -19,31 +19,18 @@ MAX_PROBLEM_CHARS: Final = 2_000_000
 MAX_ENTITIES: Final = 2_000
 MAX_FACTS: Final = 50_000
 
-OBJECT_FLAGS: Final = (
-    "pickupable",
-    "cleanable",
-    "heatable",
-    "coolable",
-    "toggleable",
-    "sliceable",
-    "isreceptacleobject",
-    "isclean",
-    "ishot",
-    "iscool",
-    "istoggled",
-    "issliced",
+OBJECT_FLAGS: Final = tuple(
+    (
+        "pickupable cleanable heatable coolable toggleable sliceable isreceptacleobject isclean ishot iscool istoggled "
+        "issliced"
+    ).split()
 )
 RECEPTACLE_FLAGS: Final = ("openable", "opened")
-RELATIONS: Final = (
-    "receptacletype",
-    "objecttype",
-    "cancontain",
-    "receptacleatlocation",
-    "objectatlocation",
-    "inreceptacle",
-    "inreceptacleobject",
-    "atlocation",
-    "holds",
+RELATIONS: Final = tuple(
+    (
+        "receptacletype objecttype cancontain receptacleatlocation objectatlocation inreceptacle inreceptacleobject "
+        "atlocation holds"
+    ).split()
 )
 HANDS: Final = "holdsany"
 """Holds for the agent with something in its hand; said beside ``holds``, never alone."""

@@ -10,35 +10,13 @@ from seed_trainer.settings.config import SEEDConfig
 from seed_trainer.settings.options import SEEDOptions
 from seed_trainer.settings.resolve import Resolved, default_source
 
-SHOWN_TRL_FIELDS = (
-    "output_dir",
-    "seed",
-    "learning_rate",
-    "lr_scheduler_type",
-    "warmup_steps",
-    "max_grad_norm",
-    "beta",
-    "epsilon",
-    "delta",
-    "entropy_coef",
-    "loss_type",
-    "temperature",
-    "num_generations",
-    "per_device_train_batch_size",
-    "steps_per_generation",
-    "gradient_accumulation_steps",
-    "num_iterations",
-    "max_steps",
-    "logging_steps",
-    "eval_strategy",
-    "save_strategy",
-    "use_vllm",
-    "bf16",
-    "gradient_checkpointing",
-    "disable_dropout",
-    "use_bias_correction_kl",
-    "report_to",
-    "resume_from_checkpoint",
+SHOWN_TRL_FIELDS = tuple(
+    (
+        "output_dir seed learning_rate lr_scheduler_type warmup_steps max_grad_norm beta epsilon delta entropy_coef "
+        "loss_type temperature num_generations per_device_train_batch_size steps_per_generation "
+        "gradient_accumulation_steps num_iterations max_steps logging_steps eval_strategy save_strategy use_vllm bf16 "
+        "gradient_checkpointing disable_dropout use_bias_correction_kl report_to resume_from_checkpoint"
+    ).split()
 )
 
 

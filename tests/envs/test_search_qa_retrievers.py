@@ -25,6 +25,7 @@ from seed_envs.search_qa.knowledge.library import open_library
 from seed_envs.search_qa.retrievers.base import Hit, RetrievalTimeout, Retriever, RetrieverMismatch
 from seed_envs.search_qa.retrievers.bm25 import BM25Retriever
 from seed_envs.search_qa.retrievers.cache import CachedRetriever
+from seed_envs.search_qa.retrievers.clauses import first_clauses, within_clauses
 from seed_envs.search_qa.retrievers.factory import open_retriever
 from seed_envs.search_qa.retrievers.flat import FlatRetriever
 from seed_envs.search_qa.retrievers.hybrid import HybridRetriever
@@ -322,6 +323,14 @@ def test_every_local_engine_works_in_asynchronous_vector_environments(kind, corp
             assert single.step(f"<search>{query}</search>")[0] == observation
     finally:
         envs.close()
+
+
+def test_a_query_is_cut_before_its_1025th_different_word():
+    terms = [f"word{number}" for number in range(1025)]
+    assert first_clauses(terms) == first_clauses([*terms[:1024], "word0", *terms[1024:]])[:1024] == terms[:1024]
+    assert within_clauses(" ".join(terms)) == " ".join(terms[:1024])
+    repeated = [*terms[:1024], *terms[:1024]]
+    assert first_clauses(repeated) == repeated and within_clauses(" ".join(repeated)) == " ".join(repeated)
 
 
 LUCENE_SCRIPT = """

@@ -34,19 +34,8 @@ USUAL_WEIGHTS: Final = (0.60, 0.25, 0.15)
 DISTRACTORS: Final = 5
 
 _DOORS: Final = frozenset({"drawer", "fridge", "microwave"})
-RECEPTACLES: Final = (
-    "cabinet",
-    "countertop",
-    "desk",
-    "diningtable",
-    "drawer",
-    "dresser",
-    "fridge",
-    "garbagecan",
-    "microwave",
-    "shelf",
-    "sidetable",
-    "sinkbasin",
+RECEPTACLES: Final = tuple(
+    "cabinet countertop desk diningtable drawer dresser fridge garbagecan microwave shelf sidetable sinkbasin".split()
 )
 _LAMP_STAND: Final = "desk"
 

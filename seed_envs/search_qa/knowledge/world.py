@@ -11,45 +11,17 @@ from dataclasses import dataclass, field
 from seed_envs.search_qa.knowledge import names
 from seed_envs.search_qa.knowledge.integers import Stream
 
-_OCCUPATIONS = (
-    "astronomer",
-    "botanist",
-    "cellist",
-    "chemist",
-    "composer",
-    "engineer",
-    "historian",
-    "judge",
-    "mathematician",
-    "painter",
-    "physician",
-    "playwright",
-    "poet",
-    "sculptor",
-    "surveyor",
-    "translator",
+_OCCUPATIONS = tuple(
+    (
+        "astronomer botanist cellist chemist composer engineer historian judge mathematician painter physician "
+        "playwright poet sculptor surveyor translator"
+    ).split()
 )
-_INDUSTRIES = (
-    "bicycles",
-    "clocks",
-    "cranes",
-    "dyes",
-    "elevators",
-    "ferries",
-    "furniture",
-    "glassware",
-    "harvesters",
-    "instruments",
-    "locks",
-    "paints",
-    "pianos",
-    "printing presses",
-    "pumps",
-    "radios",
-    "sewing machines",
-    "steel cables",
-    "telescopes",
-    "turbines",
+_INDUSTRIES = tuple(
+    (
+        "bicycles, clocks, cranes, dyes, elevators, ferries, furniture, glassware, harvesters, instruments, locks, "
+        "paints, pianos, printing presses, pumps, radios, sewing machines, steel cables, telescopes, turbines"
+    ).split(", ")
 )
 
 
