@@ -109,13 +109,21 @@ def _import(args: argparse.Namespace) -> int:
 
 
 def _coverage(args: argparse.Namespace) -> int:
-    from seed_envs.search_qa.coverage import answer_coverage
-    from seed_envs.search_qa.question_files import read_questions
+    from seed_envs.search_qa.coverage import answer_coverage, covered
+    from seed_envs.search_qa.importing.collect import question_lines
+    from seed_envs.search_qa.question_files import questions_sha256, read_questions
+    from seed_envs.whole_files import whole_file
 
     _, retriever = _open(args)
     questions = [question for path in args.questions for question in read_questions(path)]
-    for row in answer_coverage(questions, retriever, args.topk):
+    found = covered(questions, retriever, args.topk)
+    for row in answer_coverage(questions, found, args.topk):
         print(row)
+    if args.output:
+        kept = [question for question, shown in zip(questions, found, strict=True) if shown]
+        with whole_file(Path(args.output)) as temporary:
+            temporary.write_bytes(question_lines(kept))
+        print(f"{args.output}: {len(kept):,} covered questions, sha256 {questions_sha256(kept)}")
     return 0
 
 
@@ -164,6 +172,7 @@ def _parser() -> Parser:
     coverage = commands.add_parser("coverage", help="how many questions have an answer string in the top passages")
     _add_engine(coverage)
     coverage.add_argument("--questions", nargs="+", required=True, help="question files")
+    coverage.add_argument("--output", metavar="FILE", help="write the covered questions to a question file")
     coverage.set_defaults(run=_coverage)
     return parser
 

@@ -27,20 +27,31 @@ class Coverage(NamedTuple):
         return f"{self.name:<24} {self.questions:>7,} questions   answer in top {self.k}: {self.share:.3f}"
 
 
-def answer_coverage(questions: Sequence[Question], retriever: Retriever, k: int) -> list[Coverage]:
+def covered(questions: Sequence[Question], retriever: Retriever, k: int) -> list[bool]:
+    """Whether an answer string is shown, for each question.
+
+    Args:
+        questions: The questions.
+        retriever: The engine.
+        k: Passages per question.
+    """
+    found: list[bool] = []
+    for start in range(0, len(questions), _BATCH):
+        batch = questions[start : start + _BATCH]
+        for question, hits in zip(batch, retriever.search([q.text for q in batch], k), strict=True):
+            found.append(contains_answer([hit.contents for hit in hits], gold_forms(question.answers)))
+    return found
+
+
+def answer_coverage(questions: Sequence[Question], found: Sequence[bool], k: int) -> list[Coverage]:
     """Coverage per question set, in order of first appearance.
 
     Args:
         questions: The questions; `data_source` groups them.
-        retriever: The engine.
+        found: What `covered` says of each.
         k: Passages per question.
     """
-    totals: dict[str, int] = {}
-    found: dict[str, int] = {}
-    for start in range(0, len(questions), _BATCH):
-        batch = questions[start : start + _BATCH]
-        for question, hits in zip(batch, retriever.search([q.text for q in batch], k), strict=True):
-            shown = contains_answer([hit.contents for hit in hits], gold_forms(question.answers))
-            totals[question.data_source] = totals.get(question.data_source, 0) + 1
-            found[question.data_source] = found.get(question.data_source, 0) + shown
-    return [Coverage(name, count, found[name] / count, k) for name, count in totals.items()]
+    sets: dict[str, list[bool]] = {}
+    for question, shown in zip(questions, found, strict=True):
+        sets.setdefault(question.data_source, []).append(shown)
+    return [Coverage(name, len(flags), sum(flags) / len(flags), k) for name, flags in sets.items()]

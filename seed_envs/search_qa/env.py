@@ -61,7 +61,9 @@ class SearchQAEnv(SeedEnv[str]):
     reports give success, and the share of gold passages that were shown, by number of hops; what a single search
     with the whole question finds is the rule player's recall. In question files ``hops`` lists the dev and test
     questions whose number of hops is known: from gold titles, from MuSiQue's ids, or from the set (NQ, TriviaQA and
-    PopQA one, HotpotQA and Bamboogle two); every other split is grouped in the same way.
+    PopQA one, HotpotQA and Bamboogle two); every other split is grouped in the same way. ``python -m
+    seed_envs.search_qa coverage --questions ... --collection ... --topk 10 --output FILE`` keeps the questions whose
+    answer such a collection shows at all, for a panel of real ones.
 
     | hops | oracle | rule | random | recall: oracle | rule | random |
     |---|---|---|---|---|---|---|

@@ -61,6 +61,19 @@ def test_hard_panels_leave_room_above_the_rule_and_none_above_the_oracle(results
         assert {record["manifest"]["sha256"] for record in kept.values()} == {suite.load_tasks().sha256}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", ["oracle", "rule"])
+@pytest.mark.parametrize("suite", HARD, ids=[suite.name for suite in HARD])
+def test_hard_panels_played_again_give_the_same_numbers(results, suite, agent, monkeypatch, data_dir):
+    if "human" in suite.name:
+        monkeypatch.setenv("SEED_DATA_DIR", str(data_dir))
+    kept = json.loads((results / f"{suite.name.replace('/', '_')}--{agent}.json").read_text(encoding="utf-8"))
+    again = json.loads(json.dumps(play(suite, agent, 1)))
+    for field in ("manifest", "prompt", "counts", "stop_reasons", "steps", "by", "measures"):
+        assert again[field] == kept.get(field, again[field]), field
+    assert again["success"]["solved"] == kept["success"]["solved"]
+
+
 def test_the_table_is_made_from_the_results(results):
     assert (results / "README.md").read_text(encoding="utf-8") == results_markdown(results)
 

@@ -10,8 +10,9 @@ import gymnasium as gym
 import pytest
 
 from seed_envs.errors import DataInvalid, DataMissing, UnknownSplit, UnknownTask
+from seed_envs.search_qa.__main__ import main
 from seed_envs.search_qa.corpus import JsonlCorpus, ListCorpus
-from seed_envs.search_qa.coverage import answer_coverage
+from seed_envs.search_qa.coverage import answer_coverage, covered
 from seed_envs.search_qa.question_files import (
     EVALUATED,
     SETS,
@@ -258,6 +259,27 @@ def test_real_files_play_in_the_environment(tmp_path):
     assert (tmp_path / "index" / "manifest.json").is_file()
 
 
+def test_covered_questions_become_a_question_file(tmp_path, capsys):
+    passages, questions, output = (tmp_path / name for name in ("passages.jsonl", "questions.jsonl", "covered.jsonl"))
+    texts = ["Rome is the capital of Italy.", "Oslo lies on a fjord."]
+    lines = [{"id": str(n), "contents": f'"T{n}"\n{text}'} for n, text in enumerate(texts)]
+    passages.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    asked = {"nq/test/1": ("capital of Italy?", "Rome"), "musique/dev/2hop__1_2": ("what fjord?", "Bergen")}
+    asked["hotpotqa/dev/5"] = ("which city lies on a fjord?", "Oslo")
+    rows = []
+    for task_id, (text, answer) in asked.items():
+        dataset, split, name = task_id.split("/")
+        rows.append({"dataset": dataset, "split": split, "id": name, "question": text, "golden_answers": [answer]})
+    questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ["coverage", "--questions", str(questions), "--collection", str(passages), "--output", str(output)]
+    assert main(command) == 0
+    assert "2 covered questions, sha256" in capsys.readouterr().out
+    kept = read_questions(output)
+    assert [question.task_id for question in kept] == ["nq/test/1", "hotpotqa/dev/5"]
+    assert kept == [question for question in read_questions(questions) if question.data_source != "musique"]
+    assert ListedQuestions(kept, "covered").task_ids("hops") == ["nq/test/1", "hotpotqa/dev/5"]
+
+
 def test_coverage_of_the_real_questions(data_dir, capsys):
     """The shares that the data's description states, within sampling error: the files hold four fifths of each set."""
     folder = data_dir / "search_qa"
@@ -280,7 +302,7 @@ def test_coverage_of_the_real_questions(data_dir, capsys):
     shares = {}
     for (name, part), expected in stated.items():
         chosen = [q for q in questions if q.data_source == name and q.task_id.split("/")[2].rsplit("_", 1)[0] == part]
-        row = answer_coverage(chosen, retriever, 3)[0]
+        row = answer_coverage(chosen, covered(chosen, retriever, 3), 3)[0]
         with capsys.disabled():
             print(f"\n{row}   stated {expected:.2f}", end="")
         shares[name, part] = (row.share, expected)

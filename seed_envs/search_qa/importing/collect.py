@@ -188,11 +188,16 @@ class _Questions:
         if not self.listed:
             return
         questions = list(self.listed.values())
-        data = "".join(json.dumps(_as_record(question), ensure_ascii=False) + "\n" for question in questions).encode()
+        data = question_lines(questions)
         stack.enter_context(whole_file(target)).write_bytes(data)
         receipt.sets = set_rows(questions)
         receipt.full_evaluation = full_evaluation(questions)
         receipt.written[QUESTIONS] = {"records": len(questions), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def question_lines(questions: Sequence[Question]) -> bytes:
+    """A question file's content: one JSON object a line, which is read as the same questions."""
+    return "".join(json.dumps(_as_record(question), ensure_ascii=False) + "\n" for question in questions).encode()
 
 
 def _as_record(question: Question) -> dict[str, Any]:
