@@ -17,7 +17,7 @@ from typing import Any
 
 from seed_envs.endpoints.client import ChatClient, Delivery
 from seed_envs.endpoints.fields import learn_arguments, with_arguments
-from seed_envs.endpoints.probe import probe
+from seed_envs.endpoints.probe import ollama_window, probe
 from seed_envs.errors import ContextOverflow, EndpointFailed, EndpointRefused, PreflightFailed
 from seed_envs.preflight import Contestant, Say
 from seed_envs.profiles import Profile
@@ -97,12 +97,7 @@ class OpenAIAgent:
         """
         name, settings = f"openai:{self._client.model}", self._settings
         facts = probe(self._url, self._client.model, settings.api_key_env, say)
-        room = None if facts.window is None else facts.window - settings.max_new_tokens
-        if room is not None and room < 1:
-            raise PreflightFailed(
-                f"{name} has a window of {facts.window} tokens, and a reply may take {settings.max_new_tokens}; "
-                "lower --max-new-tokens, or serve the model with a longer window"
-            )
+        room = self._room(facts.window)
         try:
             self.learned = learn_arguments(self._client, self._parameters(0))
         except (EndpointRefused, EndpointFailed, ContextOverflow) as error:
@@ -110,7 +105,27 @@ class OpenAIAgent:
         for field, value in self.learned.items():
             say(f"{name}: the server does not take the usual fields; from now on {field}={value}")
         self._settings = dataclasses.replace(settings, request_args={**settings.request_args, **self.learned})
+        if room is None and (window := ollama_window(self._client)):  # known once the model is loaded
+            room = self._room(window)
+            say(
+                f"{name}: Ollama cuts prompts that do not fit its {window} tokens and says nothing; if they may, raise "
+                "OLLAMA_CONTEXT_LENGTH where it runs"
+            )
         return Contestant(name, sees_pictures=facts.sees_pictures, longest_prompt=room, policy=self.act)
+
+    def _room(self, window: int | None) -> int | None:
+        """What a window leaves for prompts; None for no known window.
+
+        Raises:
+            PreflightFailed: When that is nothing.
+        """
+        longest = self._settings.max_new_tokens
+        if window is not None and window <= longest:
+            raise PreflightFailed(
+                f"openai:{self._client.model} has a window of {window} tokens, and a reply may take {longest}; "
+                "lower --max-new-tokens, or serve the model with a longer window"
+            )
+        return None if window is None else window - longest
 
     def close(self) -> None:
         """Give up what is waited for."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from seed_envs.endpoints.client import chat_address, sibling
+from seed_envs.endpoints.client import ChatClient, chat_address, sibling
 from seed_envs.endpoints.refusals import refused_field
 from seed_envs.errors import PreflightFailed, close_matches, require
 from seed_envs.redaction import learn, learn_secret, redact
@@ -127,6 +127,20 @@ def _with_properties(facts: ServerFacts, address: str, headers: dict[str, str]) 
         return ServerFacts(facts.models, window, record["modalities"].get("vision"), facts.owner)
     except (httpx.RequestError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return facts
+
+
+def ollama_window(client: ChatClient) -> int | None:
+    """Tokens that an Ollama server has set aside for a model it has loaded; None for every other server.
+
+    What its list of models is silent about matters more than elsewhere: a longer prompt is cut without an error, and
+    the model plays on half of it.
+    """
+    record = client.look(sibling(client.address, "/api/ps"))
+    rows = record.get("models") if isinstance(record, dict) else None
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, dict) and client.model in (row.get("model"), row.get("name")):
+            return _count(row.get("context_length"))
+    return None
 
 
 def _sees(architecture: Any) -> bool | None:
