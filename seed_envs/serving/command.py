@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from seed_envs.command_line import Parser, add_version, find_own_modules, key_and_value, run
 from seed_envs.errors import DependencyMissing
+from seed_envs.registration import find_row
 from seed_envs.serving.options import ServeOptions
 
 
@@ -47,7 +48,7 @@ def _parser() -> Parser:
 
 def _serve(args: argparse.Namespace) -> int:
     options = ServeOptions(
-        env_ids=tuple(args.envs),
+        env_ids=tuple(args.envs) if args.write_space else tuple(find_row(name).id for name in args.envs),
         host=args.host,
         port=args.port,
         token=os.environ.get("SEED_SERVE_TOKEN", ""),

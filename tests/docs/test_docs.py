@@ -45,7 +45,7 @@ def console_commands():
             for part in re.split(r"^\$ ", code.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
                 line, _, output = part.partition("\n")
                 words = shlex.split(line, comments=True)
-                if words[0] in ("seed-train", "seed-bench", "seed-play") or words[:2] == ["python", "-m"]:
+                if words[0] in ("seed-train", "seed-bench", "seed-play", "seed-serve") or words[:2] == ["python", "-m"]:
                     yield page.relative_to(REPO), words, (output.strip() or following.strip())
 
 
@@ -88,7 +88,7 @@ def program(words):
 
 def run_help(words):
     call, rest = program(words)
-    if rest and not rest[0].startswith("-") and words[0] != "seed-play":
+    if rest and not rest[0].startswith("-") and words[0] not in ("seed-play", "seed-serve"):
         call.append(rest[0])
     run = subprocess.run([*call, "--help"], capture_output=True, text=True, cwd=REPO)
     return run, rest

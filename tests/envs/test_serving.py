@@ -166,6 +166,16 @@ def test_the_task_api_lists_what_reset_takes(server):
         assert caught.value.code == code
 
 
+def test_an_environment_of_another_package_is_served_by_its_own_id(repo, tmp_path):
+    source = (repo / "examples" / "05_new_environment.py").read_text(encoding="utf-8")
+    (tmp_path / "guess_game.py").write_text(source, encoding="utf-8")
+    with serve("guess_game:demo/Guess-v0", SOKOBAN, modules=str(tmp_path)) as server:
+        assert server.get("/list_environments") == ["demo/Guess-v0", SOKOBAN]
+        with client(server, "demo/Guess-v0") as env:
+            assert env.reset(profile="paper", seed=3).observation.prompt
+            assert env.state().env_id == "demo/Guess-v0"
+
+
 WRONG = {
     "seed": [{"seed": "x"}, {"seed": -1}, {"seed": 1.5}, {"seed": [1]}],
     "is unknown": [{"task_id": "no such"}, {"split": 3}, {"nonsense": 1}, {"profile": "papre"}],
@@ -273,6 +283,43 @@ def test_one_session_too_many_is_refused_and_later_ones_are_not(server):
     drained(server)
 
 
+@pytest.mark.slow
+def test_two_thousand_sessions_are_apart_and_the_next_thousand_is_refused():
+    async def ask(socket_, kind, **data):
+        await socket_.send(json.dumps({"type": kind, "data": data}))
+        return json.loads(await socket_.recv())["data"]
+
+    async def run(address):
+        few = asyncio.Semaphore(50)
+
+        async def play(number):
+            async with few:
+                socket_ = await connect(address, compression=None)
+                shown = await ask(socket_, "reset", split="test", index=number % 256)
+            return socket_, shown["observation"]["task_id"]
+
+        async def knock():
+            async with few, connect(address, compression=None) as socket_:
+                return json.loads(await socket_.recv())["data"]["code"]
+
+        held = await asyncio.gather(*[play(number) for number in range(2000)])
+        assert set(await asyncio.gather(*[knock() for _ in range(1000)])) == {"CAPACITY_REACHED"}
+        assert len({task for _, task in held}) == 256
+        for number, (socket_, _) in enumerate(held):
+            if number % 3 == 0:
+                await ask(socket_, "step", text="left")
+        for number, (socket_, task) in enumerate(held):
+            await socket_.send('{"type": "state"}')
+            state = json.loads(await socket_.recv())["data"]
+            assert (state["task_id"], state["step_count"]) == (task, int(number % 3 == 0))
+        await asyncio.gather(*[socket_.close() for socket_, _ in held])
+
+    with serve(SOKOBAN, "--max-sessions", "2000") as server:
+        asyncio.run(run(server.root.replace("http", "ws") + "/ws"))
+        drained(server)
+        assert counted(server, "seed_refused_total") == {'{reason="sessions"}': 1000}
+
+
 def test_token_idle_sessions_and_an_orderly_stop():
     with serve(SOKOBAN, "--idle-seconds", "1", token="s3cret") as server:
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "s3cret"}):
@@ -308,7 +355,7 @@ def test_token_idle_sessions_and_an_orderly_stop():
 
 def test_what_cannot_be_served_is_said_at_once(capsys):
     for arguments, text in [
-        (["seed/Sokoban-v1"], "unknown; known: "),
+        (["seed/Sokoban-v1"], "is unknown; expected one of"),
         ([SOKOBAN, SOKOBAN], "each once"),
         ([SOKOBAN, "--host", "0.0.0.0"], "SEED_SERVE_TOKEN"),
         ([SOKOBAN, "--profile", "papre"], "it has ['paper'"),
