@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
 
 import seed_envs
 from seed_envs.base import SeedEnv
-from seed_envs.chat import split_observation
 from seed_envs.command_line import INCOMPLETE, Parser, add_version, find_own_modules, key_and_value, run
 from seed_envs.registration import TABLE, find_row, make
+from seed_envs.terminal import ARROWS, Screen, has_keys, keys_of, single_keys
 from seed_envs.trajectory import StopReason
 
 Player = Callable[[gym.Env[Any, str], dict[str, Any]], str | None]
@@ -45,7 +47,8 @@ def _parser() -> Parser:
         "--player",
         choices=["human", "random", "rule", "oracle"],
         default="human",
-        help="who acts; in human play '?' lists the possible actions and Ctrl+D leaves (default human)",
+        help="who acts; a person plays with single keys where every action has one, else in lines; '?' lists the "
+        "possible actions and Ctrl+D leaves (default human)",
     )
     parser.add_argument(
         "--seed", type=int, default=0, help="chooses the task and the random player's moves (default 0)"
@@ -62,34 +65,39 @@ def _parser() -> Parser:
     )
     parser.add_argument("--no-preflight", action="store_true", help="skip the check that everything needed answers")
     parser.add_argument("--dry-run", action="store_true", help="check, start the task, then stop")
+    parser.add_argument(
+        "--picture",
+        default="auto",
+        metavar="auto|blocks|none|FILE.png",
+        help="pictures as half blocks in true colour (auto: on a terminal), not at all, or into a file at every turn",
+    )
     add_version(parser)
     return parser
 
 
 def _play(args: argparse.Namespace) -> int:
     find_row(args.env)
+    screen = Screen(args.picture)
     env = make(args.env, **dict(args.env_arg))
     if not args.no_preflight and isinstance(env.unwrapped, SeedEnv):
         env.unwrapped.check_services()
     options = {key: value for key in ("task_id", "split") if (value := getattr(args, key)) is not None}
     observation, info = env.reset(seed=args.seed, options=options)
-    player = _PLAYERS[args.player]
     print(f"task: {info['task_id']}\ngoal: {info['goal']}\n")
     if args.dry_run:
         env.close()
         return 0
     total, ended = 0.0, False
-    while not ended:
-        print(split_observation(observation)[0])
-        action = player(env, info)
-        if action is None:
-            env.close()
-            return INCOMPLETE
-        observation, reward, terminated, truncated, info = env.step(action)
-        total, ended = total + float(reward), terminated or truncated
-        if info["invalid_reason"]:
-            print(f"[invalid: {info['invalid_reason']}]")
-    print(split_observation(observation)[0])
+    with _player(args.player, info) as player:
+        while not ended:
+            screen.show(observation, info.get("invalid_reason", ""))
+            action = player(env, info)
+            if action is None:
+                env.close()
+                return INCOMPLETE
+            observation, reward, terminated, truncated, info = env.step(action)
+            total, ended = total + float(reward), terminated or truncated
+    screen.show(observation, info["invalid_reason"])
     env.close()
     stop = StopReason(info["stop_reason"] or "max_steps")
     if not stop.scored:
@@ -97,6 +105,37 @@ def _play(args: argparse.Namespace) -> int:
         return INCOMPLETE
     print(f"\nsuccess: {info['success']}   score: {info['score']:.2f}   reward: {total:.2f}")
     return 0
+
+
+@contextlib.contextmanager
+def _player(name: str, info: dict[str, Any]) -> Iterator[Player]:
+    """Lend a player; a person gets single keys where every action has one and the terminal can read them."""
+    keys = keys_of(info["admissible_actions"]) if name == "human" and has_keys() else {}
+    if not keys:
+        yield _PLAYERS[name]
+        return
+    print(f"keys: {_shown(keys)}, ? for this list, q to leave\n")
+    with single_keys() as pressed:
+        yield partial(_press, keys, pressed)
+
+
+def _shown(keys: dict[str, str]) -> str:
+    arrows = [name for name in ARROWS.values() if name in keys]
+    others = [f"{key} {action}" for key, action in keys.items() if key not in arrows]
+    return ", ".join([*(["arrows"] if arrows else []), *others])
+
+
+def _press(keys: dict[str, str], pressed: Iterator[str], env: gym.Env[Any, str], info: dict[str, Any]) -> str | None:
+    """Waits for a key that plays; None when the person leaves."""
+    for key in pressed:
+        if key in keys:
+            print(f"> {keys[key]}")
+            return keys[key]
+        if key == "q":
+            return None
+        if key == "?":
+            print(_shown(keys))
+    return None
 
 
 def _human(env: gym.Env[Any, str], info: dict[str, Any]) -> str | None:

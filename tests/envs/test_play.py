@@ -32,7 +32,13 @@ def test_a_person_sees_the_actions_and_leaves_at_the_end_of_input(capsys, monkey
     assert main(["seed/Sokoban-v0", "--seed", "1"]) == 1
     printed = capsys.readouterr().out
     assert "up\ndown\nleft\nright" in printed
-    assert "[invalid: unknown action 'nonsense'" in printed
+    assert printed.count("unknown action 'nonsense'") == 1, "a refusal that the observation tells is not told twice"
+
+
+def test_a_refusal_that_the_observation_does_not_tell_is_printed_once(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("nonsense\n"))
+    assert main(["seed/Sokoban-v0", "--seed", "1", "--env-arg", "feedback=plain"]) == 1
+    assert capsys.readouterr().out.count("[invalid: unknown action 'nonsense'") == 1
 
 
 @pytest.mark.parametrize(
@@ -43,6 +49,7 @@ def test_a_person_sees_the_actions_and_leaves_at_the_end_of_input(capsys, monkey
         (["seed/Sokoban-v0", "--task_id", "nope"], "task 'nope'"),
         (["seed/Sokoban-v0", "--seed", "-1"], "greater or equal to zero, actual value: -1"),
         (["seed/Sokoban-v0", "--env-arg", "obs_mod=text"], "no argument 'obs_mod'"),
+        (["seed/Sokoban-v0", "--picture", "room.jpg"], "--picture room.jpg; expected auto, blocks, none, or a file"),
         (["seed/Sokoban-v0", "--env-arg", "obs_mode=texts"], "obs_mode='texts' is unknown"),
     ],
 )
