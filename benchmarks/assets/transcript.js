@@ -46,6 +46,14 @@ function lastMessages(steps) {
   });
 }
 
+// An action that is a direction points the way beside the picture that it was chosen on.
+const ARROWS = { up: "\u2191", down: "\u2193", left: "\u2190", right: "\u2192" };
+
+function arrow(action) {
+  const direction = /\b(up|down|left|right)\s*$/i.exec(action || "");
+  return direction ? make("span", { class: "arrow", title: action }, ARROWS[direction[1].toLowerCase()]) : null;
+}
+
 function stepView(step, number, last) {
   const facts = [`reward ${step.reward}`, ...Object.entries(step.seconds).map(([k, v]) => `${k} ${(1000 * v).toFixed(1)} ms`)];
   const usage = step.meta && step.meta.usage;
@@ -56,7 +64,7 @@ function stepView(step, number, last) {
   return make("div", { class: "step" },
     make("div", { class: "head" }, make("b", {}, `Step ${number + 1}`), ...facts.map((fact) => make("span", {}, fact)),
       step.invalid_reason ? make("span", { class: "unsolved" }, `invalid: ${step.invalid_reason}`) : null),
-    ...content(pictures),
+    pictures.length ? make("div", { class: "shot" }, ...content(pictures), arrow(step.action)) : null,
     step.observation ? make("div", { class: "tag" }, "observation") : null, step.observation ? make("pre", {}, step.observation) : null,
     make("details", {}, make("summary", {}, `whole prompt${kept}`),
       ...added.flatMap((m) => [make("div", { class: "tag" }, m.role), ...content(m.content)])),

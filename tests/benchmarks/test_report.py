@@ -18,6 +18,7 @@ from seed_benchmarks.records import encode_line, read_heads, read_transcripts
 from seed_benchmarks.report import write_report
 from seed_benchmarks.runner import start_run, summarise_folder
 from seed_benchmarks.suite import Suite
+from seed_benchmarks.suites import find_suite
 from seed_envs.journal import Journal
 
 COUNT = 10_008
@@ -243,6 +244,19 @@ def test_pictures_are_shown(browser, tmp_path):
     assert browser.execute_script("return document.querySelector('#transcript img').naturalWidth") == 8
 
 
+def test_a_direction_points_the_way_beside_every_picture(browser, tmp_path):
+    run = RunConfig(find_suite("sokoban/mini"), AgentSettings("oracle"), profile="strict", limit=1)
+    start_run(run, tmp_path / "run", ["seed-bench", "run", "--suite", "sokoban/mini"])
+    folder = RunFolder(tmp_path / "run")
+    _, transcript = next(read_transcripts(folder.episodes))
+    actions = [step["action"] for step in transcript["steps"]]
+    open_page(browser, report(folder), "#episode-0")
+    wait_for(browser, f"document.querySelectorAll('#transcript .shot img').length === {len(actions)}")
+    arrows = "[...document.querySelectorAll('#transcript .shot .arrow')].map(arrow => arrow.textContent).join('')"
+    points = {"up": "\u2191", "down": "\u2193", "left": "\u2190", "right": "\u2192"}
+    assert browser.execute_script(f"return {arrows}") == "".join(points[action] for action in actions)
+
+
 def test_a_picture_that_did_not_change_is_shown_again(browser, tmp_path):
     suite = suite_record(env_kwargs={"image": True})
     wait = {"agent": "python:ladder_env:wait", "profile": "bare", "max_steps": 4, "limit": 1}
@@ -252,7 +266,7 @@ def test_a_picture_that_did_not_change_is_shown_again(browser, tmp_path):
     assert all(messages == first for messages in rest), "the prompts were to be the same"
     open_page(browser, report(folder), "#episode-0")
     wait_for(browser, "document.querySelectorAll('#transcript .step').length === 5")
-    shown = "[...document.querySelectorAll('#transcript .step')].map(s => s.querySelectorAll(':scope > img').length)"
+    shown = "[...document.querySelectorAll('#transcript .step')].map(s => s.querySelectorAll(':scope > .shot img').length)"
     assert browser.execute_script(f"return {shown}") == [1, 1, 1, 1, 0]
     prompts = "[...document.querySelectorAll('#transcript .step details')].map(d => d.textContent)"
     assert all("The next rung is" in text for text in browser.execute_script(f"return {prompts}")[:4])
