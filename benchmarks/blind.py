@@ -1,91 +1,26 @@
-"""Blind play: the same agent, the same words, but no picture, or the picture of another task.
+"""Blind runs of the harness: who is shown no picture, and whose pictures others are shown.
 
-What an agent wins blind it wins without looking; only the difference to its score with pictures is perception. Under
-``blank`` every picture is black, under ``shuffle`` it is that of another task of the suite in which the same replies
-were given, so that it looks like any other and tells nothing.
+Under ``blank`` every picture is black, under ``shuffle`` it is that of another task of the suite in which the same
+replies were given, so that it looks like any other and tells nothing. The wrapper is the one of
+:mod:`seed_envs.wrappers.blind`.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
 from seed_envs.profiles import Profile
 from seed_envs.wrappers import make_agent_env
+from seed_envs.wrappers.blind import Blind, make_blind_env
 
 from .errors import ConfigInvalid
 
+__all__ = ["MODES", "Blind", "check_pictures", "donors_of", "make_blind_env"]
+
 MODES = ("blank", "shuffle")
-
-
-class Blind(gym.Wrapper[Any, Any, Any, Any]):
-    """An agent environment whose pictures are taken away.
-
-    Args:
-        env: The agent environment.
-        twin: A second one, in which another task is played along and whose pictures are shown; None shows black ones.
-        donors: For every task the one whose pictures are shown.
-    """
-
-    def __init__(
-        self, env: gym.Env[Any, Any], twin: gym.Env[Any, Any] | None = None, donors: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(env)
-        self._twin, self._donors = twin, donors or {}
-        self._shown: Any = None
-        self._twin_ended = False
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset, and the twin with its own task."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        if self._twin is not None:
-            donor = {**(options or {}), "task_id": self._donors[info["task_id"]]}
-            self._shown = self._twin.reset(seed=seed, options=donor)[1]["turn"].image
-            self._twin_ended = False
-        return self._blinded(observation, info)
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step both; a twin that has ended keeps its last picture."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        if self._twin is not None and not self._twin_ended:
-            _, _, over, cut, seen = self._twin.step(action)
-            self._shown, self._twin_ended = seen["turn"].image, over or cut
-        observation, info = self._blinded(observation, info)
-        return observation, reward, terminated, truncated, info
-
-    def close(self) -> None:
-        """Close both."""
-        super().close()
-        if self._twin is not None:
-            self._twin.close()
-
-    def _blinded(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        turn = info["turn"]
-        image = np.zeros_like(turn.image) if self._twin is None else self._shown
-        if isinstance(observation, dict) and "image" in observation:
-            observation = {**observation, "image": image}
-        return observation, {**info, "turn": dataclasses.replace(turn, image=image)}
-
-
-def make_blind_env(
-    donors: Mapping[str, str] | None, env_id: str, profile: Profile, max_steps: int | None, **kwargs: Any
-) -> gym.Env[Any, str]:
-    """An agent environment without its pictures.
-
-    Args:
-        donors: For ``shuffle``: whose pictures each task shows (see :func:`donors_of`); None for ``blank``.
-        env_id: As for ``make_agent_env``, likewise the rest.
-        profile: How the agent is put before it.
-        max_steps: Step limit.
-        **kwargs: Constructor arguments of the environment.
-    """
-    env = make_agent_env(env_id, profile, max_steps, **kwargs)
-    twin = None if donors is None else make_agent_env(env_id, profile, max_steps, **kwargs)
-    return Blind(env, twin, donors)
 
 
 def donors_of(task_ids: Sequence[str], seed: int) -> dict[str, str]:

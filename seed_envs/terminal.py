@@ -49,7 +49,7 @@ def has_keys() -> bool:
 
 @contextlib.contextmanager
 def single_keys() -> Iterator[Iterator[str]]:
-    """Lend an iterator over the keys that are pressed; it ends with Ctrl+D, and the terminal is as before afterwards."""
+    """Lend an iterator over the keys that are pressed, up to Ctrl+D; the terminal is as before afterwards."""
     import termios
     import tty
 

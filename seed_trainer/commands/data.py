@@ -44,7 +44,7 @@ class DataArguments(EnvArguments, CheckArguments):
         "rules", "rules, rules_terse (short form), endpoint, or a function of yours as module:function."
     )
     analyzer: str = option(
-        "auto", "Format of request and answer: auto, json, json_skill_only, json_steps, turn, or module:NAME."
+        "auto", "Format of request and answer: auto, json, json_skill_only, json_steps, brief, turn, module:NAME."
     )
     endpoint_url: str = option("", "OpenAI-compatible address, up to and including /v1.")
     endpoint_model: str = option("", "Model name at the endpoint.")

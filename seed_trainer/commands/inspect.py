@@ -20,7 +20,7 @@ class InspectArguments(EnvArguments):
     split: str = option("", "Split to choose from.")
     turn: int = option(1, "Turn whose prompts are shown.")
     skill: str = option("", "Skill to splice in; empty asks the environment's annotator.")
-    analyzer: str = option("auto", "How the policy is asked: auto, json, json_skill_only, json_steps or turn.")
+    analyzer: str = option("auto", "How the policy is asked: auto, json, json_skill_only, json_steps, brief or turn.")
     seed: int = option(0, "Seed of the environment.")
 
 

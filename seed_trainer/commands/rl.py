@@ -152,6 +152,7 @@ def _identity(resolved: Resolved, profile: Any, train: Any) -> dict[str, Any]:
         "method": script.method,
         "env_kwargs": fingerprint(redact(script.kwargs)),
         "env_max_steps": script.env_max_steps,
+        "env_blind": script.env_blind,
     }
     peft = {name: value for name, value in vars(model_args).items() if name.startswith(("use_", "lora_", "load_in"))}
     return run_identity(args, **facts, **own, **peft)
@@ -184,12 +185,14 @@ def environment(script: Any) -> tuple[Any, Any]:
     """
     import seed_envs
     from seed_envs.errors import SeedEnvsError
+    from seed_envs.wrappers.blind import make_blind_env
 
     kwargs, limit = script.kwargs, script.env_max_steps or None
     try:
         profile = seed_envs.get_profile(script.env_id, script.env_profile)
         profile = dataclasses.replace(profile, invalid_penalty=0.0)
-        make_env = functools.partial(seed_envs.make_agent_env, script.env_id, profile, limit, **kwargs)
+        build = functools.partial(make_blind_env, None) if script.env_blind else seed_envs.make_agent_env
+        make_env = functools.partial(build, script.env_id, profile, limit, **kwargs)
         make_env().close()
     except (SeedEnvsError, TypeError, ValueError) as error:
         raise UserError(str(error)) from None

@@ -10,63 +10,81 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from seed_envs.command_line import INTERRUPTED, Parser, stoppable
 from seed_envs.errors import DependencyMissing, require
 from seed_trainer.errors import UserError
-from seed_trainer.quickstart.results import Panel, read_panels, results_table, verdict
-from seed_trainer.quickstart.stages import METHODS, POLICIES, Plan, play, say, stage_1, stage_2, steps_per_round
+from seed_trainer.quickstart.problems import PROBLEMS
+from seed_trainer.quickstart.results import Panel, read_panels, results_table, seed_row, verdict
+from seed_trainer.quickstart.stages import (
+    POLICIES,
+    Plan,
+    look,
+    look_again,
+    play,
+    say,
+    stage_1,
+    stage_2,
+    steps_per_round,
+)
 from seed_trainer.quickstart.transcripts import agreement, read_attempts, show, telling_pair
 
-TITLE = "Quick start: SEED and GRPO (a demonstration, no evidence)"
+TITLE = "Quick start (a demonstration, no evidence)"
 MARKER = "QUICKSTART.txt"
 PACKAGES = ("torch", "transformers", "trl", "datasets", "accelerate", "matplotlib", "yaml")
-FOLDERS = ("before", "stage1-data", "stage1", "attempts", *(f"{name}-[0-9]*" for name in METHODS.values()))
+_RUNS = sorted({f"{name}-[0-9]*" for problem in PROBLEMS.values() for name in problem.methods.values()})
+FOLDERS = ("before", "stage1-data", "stage1", "attempts", "blind-*", *_RUNS)
 PICTURE, RESULTS, TRANSCRIPT, REPORT = FILES = ("curves.png", "results.md", "transcript.txt", "report.html")
 
 
 def build_parser() -> Parser:
     """The options."""
-    plan = Plan(Path("runs/quickstart"))
-    about = "Stage 1, then SEED and GRPO side by side, on the embedded problem; minutes on two CPU cores, no downloads."
+    plan = Plan(Path())
+    about = (
+        "Words: stage 1, then SEED and GRPO side by side, on household games. Pictures: SEED on what is seen, and the "
+        "same policies with black pictures. Minutes on two CPU cores, no downloads."
+    )
     parser = Parser(prog="seed-train quickstart", description=about)
-    parser.add_argument("--output_dir", type=Path, default=plan.folder, help="default: %(default)s")
+    parser.add_argument("--problem", choices=sorted(PROBLEMS), default="words", help="default: %(default)s")
+    parser.add_argument("--output_dir", type=Path, help="default: runs/quickstart, or runs/quickstart_vision")
     parser.add_argument("--seeds", type=int, default=plan.seeds, help="runs per method (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=plan.rounds, help="updates per run (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, help="updates per run (default: the problem's)")
     parser.add_argument("--eval_tasks", type=int, default=plan.panel, help="panel size (default: %(default)s)")
     parser.add_argument("--sft_tasks", type=int, default=plan.sft_tasks, help="stage 1 tasks (default: %(default)s)")
     parser.add_argument(
         "--workers", type=int, default=min(2, os.cpu_count() or 1), help="processes at a time (default: %(default)s)"
     )
-    parser.add_argument("--model_name_or_path", default=plan.model, help="base model (default: %(default)s)")
+    parser.add_argument("--model_name_or_path", help="base model (default: the problem's)")
     return parser
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
     options = build_parser().parse_args(list(argv))
+    problem = PROBLEMS[options.problem]
+    options.rounds = problem.rounds if options.rounds is None else options.rounds
     for name in ("seeds", "rounds", "eval_tasks", "sft_tasks", "workers"):
         if getattr(options, name) < 1:
             raise UserError(f"--{name} {getattr(options, name)}: expected at least 1")
     check_installation()
     plan = Plan(
-        options.output_dir,
+        options.output_dir or Path(problem.folder),
         options.seeds,
         options.rounds,
         options.eval_tasks,
         options.sft_tasks,
         options.workers,
-        options.model_name_or_path,
+        options.model_name_or_path or problem.model,
+        problem,
     )
     started = time.monotonic()
     try:
         with stoppable():
             prepare(plan.folder)
-            stage_1(plan)
-            stage_2(plan)
-            play(plan)
+            for step in steps_of(plan):
+                step(plan)
             conclude(plan)
     except KeyboardInterrupt:
         print("\nInterrupted; nothing is left running. The same command starts anew.", file=sys.stderr)
@@ -115,32 +133,53 @@ def prepare(folder: Path) -> None:
         ) from None
 
 
+def steps_of(plan: Plan) -> list[Callable[[Plan], None]]:
+    """The steps of a problem, in order."""
+    first: list[Callable[[Plan], None]] = [stage_1] if plan.problem.stages else [look]
+    return [*first, stage_2, *([play] if plan.problem.stages else []), *([look_again] if plan.problem.blind else [])]
+
+
 def conclude(plan: Plan) -> None:
     """Print table, transcript and paths."""
     from seed_trainer.commands import report
     from seed_trainer.quickstart import curves
 
-    before = read_panels(plan.folder / "before")[0][1]
+    problem = plan.problem
+    before = _last(plan.folder / "before")
     runs: dict[str, list[list[tuple[int, Panel]]]] = {
-        method: [read_panels(plan.run_folder(method, seed)) for seed in range(plan.seeds)] for method in METHODS
+        method: [read_panels(plan.run_folder(method, seed)) for seed in range(plan.seeds)] for method in problem.methods
     }
-    curves.draw(runs, before, steps_per_round(), plan.folder / PICTURE)
-    played = {name: read_attempts(plan.attempts_folder(name)) for name in POLICIES}
-    counts = ((name, *agreement(attempts)) for name, attempts in played.items())
-    words = ", ".join(f"{name} {same}/{total}" for name, same, total in counts)
-    summary = (
-        f"{results_table(before, runs)}\n\n{verdict(runs)}\n"
-        f"Skills that say word for word what the rules would write about the same attempt: {words}."
-    )
+    curves.draw(runs, before, steps_per_round(problem), plan.folder / PICTURE)
+    summary = f"{results_table(before, runs, _blind(plan), problem.stages)}\n\n{verdict(runs)}"
+    text = ""
+    if problem.stages:
+        played = {name: read_attempts(plan.attempts_folder(name)) for name in POLICIES}
+        counts = ((name, *agreement(attempts)) for name, attempts in played.items())
+        words = ", ".join(f"{name} {same}/{total}" for name, same, total in counts)
+        summary += f"\nSkills that say word for word what the rules would write about the same attempt: {words}."
+        pair = played[POLICIES[1]], played[POLICIES[2]]
+        index = telling_pair(*pair)
+        titles = ("before RL", "after SEED")
+        text = "\n\n".join(show(title, side[index]) for title, side in zip(titles, pair, strict=True))
+        (plan.folder / TRANSCRIPT).write_text(text + "\n", encoding="utf-8")
     (plan.folder / RESULTS).write_text(summary + "\n", encoding="utf-8")
-    print(f"\nSuccess on {plan.panel} held-out tasks (sampled as in training):\n\n{summary}\n")
-    pair = played[POLICIES[1]], played[POLICIES[2]]
-    index = telling_pair(*pair)
-    titles = ("before RL", "after SEED")
-    text = "\n\n".join(show(title, side[index]) for title, side in zip(titles, pair, strict=True))
-    (plan.folder / TRANSCRIPT).write_text(text + "\n", encoding="utf-8")
-    print(f"{text}\n")
-    folders = [str(plan.run_folder(method, seed)) for method in METHODS for seed in range(plan.seeds)]
+    print(f"\nSuccess on {plan.panel} held-out tasks (sampled as in training):\n\n{summary}\n\n{text}")
+    folders = [str(plan.run_folder(method, seed)) for method in problem.methods for seed in range(plan.seeds)]
     report.main([*folders, "--output", str(plan.folder / REPORT), "--title", TITLE])
     for name in (PICTURE, RESULTS, TRANSCRIPT):
-        print(plan.folder / name)
+        if (plan.folder / name).exists():
+            print(plan.folder / name)
+
+
+def _last(folder: Path) -> Panel:
+    return read_panels(folder)[-1][1]
+
+
+def _blind(plan: Plan) -> dict[str, Panel]:
+    """What is won with black pictures, by the name of the policy's row."""
+    if not plan.problem.blind:
+        return {}
+    runs = {"before": plan.folder / "before"}
+    for method in plan.problem.methods:
+        runs |= {seed_row(method, seed): plan.run_folder(method, seed) for seed in range(plan.seeds)}
+    return {name: _last(plan.blind_folder(run)) for name, run in runs.items()}

@@ -28,7 +28,7 @@ def draw(runs: dict[str, list[list[tuple[int, Panel]]]], before: Panel, steps_pe
     figure = Figure(figsize=(7.2, 4.4), dpi=140, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    axes.axhline(_percent(before.success), color="0.55", linewidth=1, linestyle=":", label="before stage 1")
+    axes.axhline(_percent(before.success), color="0.55", linewidth=1, linestyle=":", label="before")
     for method, seeds in runs.items():
         colour = COLOURS.get(method)
         rounds = [step / steps_per_round for step, _ in seeds[0]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from seed_envs.journal import read_records
@@ -53,24 +53,37 @@ def pooled(panels: Sequence[Panel]) -> Panel:
     return Panel([outcome for panel in panels for outcome in panel.outcomes])
 
 
-def results_table(before: Panel, runs: dict[str, list[list[tuple[int, Panel]]]]) -> str:
+def results_table(
+    before: Panel,
+    runs: dict[str, list[list[tuple[int, Panel]]]],
+    blind: Mapping[str, Panel] | None = None,
+    stages: bool = True,
+) -> str:
     """The final table.
 
     Args:
         before: The base model.
-        runs: Method -> seeds -> evaluations, each beginning with the model after stage 1.
+        runs: Method -> seeds -> evaluations, each beginning with the model they start from.
+        blind: What rows of the table win when every picture is black, by the names of the rows.
+        stages: Whether stage 1 came before the runs.
 
     Returns:
         Markdown.
     """
-    rows = [_row("before", before)]
-    first = [seed[0][1] for seeds in runs.values() for seed in seeds]
-    rows.append(_row("after stage 1", pooled(first)))
+    rows = [("before", before)]
+    if stages:
+        rows.append(("after stage 1", pooled([seed[0][1] for seeds in runs.values() for seed in seeds])))
     for method, seeds in runs.items():
-        for index, seed in enumerate(seeds):
-            rows.append(_row(f"after RL, {method}, seed {index}", seed[-1][1]))
-        rows.append(_row(f"after RL, {method}, all seeds", pooled([seed[-1][1] for seed in seeds])))
-    return table(("policy", "success", "95 % interval", "turns", "episodes"), rows)
+        rows += [(seed_row(method, index), seed[-1][1]) for index, seed in enumerate(seeds)]
+        rows.append((f"after RL, {method}, all seeds", pooled([seed[-1][1] for seed in seeds])))
+    rows += [(f"{name}, black pictures", panel) for name, panel in (blind or {}).items()]
+    heads = ("policy", "success", "95 % interval", "turns", "episodes")
+    return table(heads, [_row(name, panel) for name, panel in rows])
+
+
+def seed_row(method: str, seed: int) -> str:
+    """Name of the row of one trained policy."""
+    return f"after RL, {method}, seed {seed}"
 
 
 def _row(name: str, panel: Panel) -> tuple[str, ...]:

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seed_trainer.quickstart.jobs import Job, run_jobs
+from seed_trainer.quickstart.problems import PROBLEMS, Problem
 from seed_trainer.settings.resolve import load_config
 
-MODEL = "builtin/alfworld-tiny"
-CONFIG = "quickstart"
-METHODS = {"SEED": "seed", "GRPO": "grpo"}
 POLICIES = ("before", "after stage 1", "after SEED")
 REPEATS = 8
 """Episodes per task of stage 1."""
@@ -35,6 +33,7 @@ class Plan:
         sft_tasks: Training tasks of stage 1.
         workers: Processes at a time.
         model: The base model.
+        problem: What is played, and which steps there are.
     """
 
     folder: Path
@@ -43,11 +42,21 @@ class Plan:
     panel: int = 120
     sft_tasks: int = 48
     workers: int = 2
-    model: str = MODEL
+    model: str = PROBLEMS["words"].model
+    problem: Problem = PROBLEMS["words"]
+
+    @property
+    def start(self) -> str:
+        """The model that stage 2 starts from."""
+        return str(self.folder / "stage1") if self.problem.stages else self.model
 
     def run_folder(self, method: str, seed: int) -> Path:
         """Folder of one RL run."""
-        return self.folder / f"{METHODS[method]}-{seed}"
+        return self.folder / f"{self.problem.methods[method]}-{seed}"
+
+    def blind_folder(self, run: Path) -> Path:
+        """Folder of the evaluation, on black pictures, of what is in a run folder or was before the runs."""
+        return self.folder / f"blind-{run.name}"
 
     def attempts_folder(self, policy: str) -> Path:
         """Folder of the games that one of the policies played at the end."""
@@ -68,56 +77,72 @@ def stage_1(plan: Plan) -> None:
         ),
         data,
     )
-    measure = Job(
-        "base on the panel",
-        (*_rl(plan, "vanilla", 0, plan.folder / "before"), "--model_name_or_path", plan.model),
-        plan.folder / "before",
-    )
-    _run([collect, measure], plan)
+    _run([collect, _measured(plan, "base on the panel", plan.model, plan.folder / "before")], plan)
     say("Then it learns to write them.")
     tune = Job(
         "skill SFT",
         (
-            *("sft", "--config", f"{CONFIG}_sft", "--model_name_or_path", plan.model),
+            *("sft", "--config", f"{plan.problem.config}_sft", "--model_name_or_path", plan.model),
             *("--data", str(data), "--output_dir", str(sft)),
         ),
         sft,
-        _sft_steps(plan.sft_tasks * REPEATS),
+        _sft_steps(plan.problem, plan.sft_tasks * REPEATS),
     )
     _run([tune], plan)
 
 
-def _sft_steps(examples: int) -> int:
+def look(plan: Plan) -> None:
+    """Measure the base, and also what it wins with black pictures."""
+    before = plan.folder / "before"
+    say(f"Before: {plan.model} plays the panel, with its pictures and with black ones.")
+    blind = _measured(plan, "base, black pictures", plan.model, plan.blind_folder(before), "--env_blind", "true")
+    _run([_measured(plan, "base on the panel", plan.model, before), blind], plan)
+
+
+def look_again(plan: Plan) -> None:
+    """Measure what the trained policies win with black pictures: what they win without looking."""
+    say("Afterwards: the trained policies play the panel with black pictures.")
+    runs = [plan.run_folder(method, seed) for method in plan.problem.methods for seed in range(plan.seeds)]
+    blind = ("--env_blind", "true")
+    _run([_measured(plan, f"{run.name}, black", str(run), plan.blind_folder(run), *blind) for run in runs], plan)
+
+
+def _measured(plan: Plan, name: str, model: str, folder: Path, *more: str) -> Job:
+    return Job(name, (*_rl(plan, "vanilla", 0, folder), "--model_name_or_path", model, *more), folder)
+
+
+def _sft_steps(problem: Problem, examples: int) -> int:
     """Optimiser steps of stage 1: batches of what is not held out, in every epoch."""
-    config = load_config(f"{CONFIG}_sft")
+    config = load_config(f"{problem.config}_sft")
     trained: int = examples - math.ceil(config["validation_share"] * examples)
     return int(config["num_train_epochs"]) * math.ceil(trained / int(config["per_device_train_batch_size"]))
 
 
 def stage_2(plan: Plan) -> None:
-    """Train every method with every seed from the model of stage 1."""
-    steps = plan.rounds * steps_per_round()
-    names, seeds, updates = " and ".join(METHODS), _count(plan.seeds, "seed"), _count(plan.rounds, "update")
+    """Train every method with every seed from the same model."""
+    methods = plan.problem.methods
+    steps = plan.rounds * steps_per_round(plan.problem)
+    names, seeds, updates = " and ".join(methods), _count(plan.seeds, "seed"), _count(plan.rounds, "update")
     say(f"Stage 2: {names}, {seeds} each, {updates} of 64 episodes, equal in all else.")
     jobs = [
         Job(
             f"{method}, seed {seed}",
             (
-                *_rl(plan, METHODS[method], seed, plan.run_folder(method, seed)),
-                *("--model_name_or_path", str(plan.folder / "stage1")),
+                *_rl(plan, methods[method], seed, plan.run_folder(method, seed)),
+                *("--model_name_or_path", plan.start),
             ),
             plan.run_folder(method, seed),
             steps,
         )
         for seed in range(plan.seeds)
-        for method in METHODS
+        for method in methods
     ]
     _run(jobs, plan)
 
 
 def _rl(plan: Plan, method: str, seed: int, folder: Path) -> tuple[str, ...]:
     return (
-        *("rl", "--config", CONFIG, "--method", method, "--seed", str(seed), "--output_dir", str(folder)),
+        *("rl", "--config", plan.problem.config, "--method", method, "--seed", str(seed), "--output_dir", str(folder)),
         *("--rounds", str(plan.rounds), "--eval_tasks", str(plan.panel)),
     )
 
@@ -137,9 +162,9 @@ def _run(jobs: Sequence[Job], plan: Plan) -> None:
     run_jobs(jobs, plan.workers)
 
 
-def steps_per_round() -> int:
+def steps_per_round(problem: Problem) -> int:
     """Optimiser steps of one update of the x-axis (a round)."""
-    return int(load_config(CONFIG)["steps_per_generation"])
+    return int(load_config(problem.config)["steps_per_generation"])
 
 
 def play(plan: Plan) -> None:

@@ -18,6 +18,7 @@ class EnvArguments:
     env_profile: str = option("paper", "Profile of the environment: prompts, step limit, history.", "paper")
     env_kwargs: str = option("", "Constructor arguments of the environment, as a JSON object.")
     env_max_steps: int = option(0, "Step limit; 0 is the profile's.", "paper")
+    env_blind: bool = option(False, "Show black pictures: what is won all the same is won without looking.")
 
     @property
     def kwargs(self) -> dict[str, Any]:

@@ -121,7 +121,9 @@ class SEEDOptions:
         "stale_text(k), wrong_outcome or none.",
         "paper",
     )
-    skill_analyzer: str = option("auto", "How the policy is asked: auto, json, json_skill_only, json_steps or turn.")
+    skill_analyzer: str = option(
+        "auto", "How the policy is asked: auto, json, json_skill_only, json_steps, brief or turn."
+    )
     skill_library: str = option("", "JSON file of the static skill library (skill_source=library, actor_skill).")
     max_skill_length: int = option(256, "Cap of a skill; longer ones are invalid.")
     max_analysis_length: int = option(

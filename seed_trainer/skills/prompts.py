@@ -1,8 +1,9 @@
 """How the policy is asked to analyse a finished episode, as data.
 
-Two ways: ``json`` (one fresh message that contains the whole episode; for language models, after the paper's
-appendix, in our own words) and ``turn`` (one more turn of the same conversation; for tiny word-level models). No
-rewards are shown, only the outcome. Nothing here knows a tokenizer.
+Three ways: ``json`` (one fresh message that contains the whole episode; for language models, after the paper's
+appendix, in our own words), ``brief`` (the same in few words and without pictures) and ``turn`` (one more turn of the
+same conversation), both for tiny word-level models. No rewards are shown, only the outcome. Nothing here knows a
+tokenizer.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Analyzer:
         skeleton: Shape of the answer (``document`` only).
         answer: Format of a training answer around {skill} (and {summary}, {steps}).
         parse: Reads an answer.
+        pictures: Whether the episode's pictures are shown (``document`` only).
     """
 
     name: str
@@ -45,6 +47,7 @@ class Analyzer:
     parse: Callable[[str, int], HindsightSkill]
     focus: dict[str, str] | None = None
     skeleton: str = ""
+    pictures: bool = True
 
 
 _DOCUMENT = """\
@@ -100,8 +103,17 @@ _JSON_STEPS = replace(
     skeleton='{"episode_summary": "...", "episode_skill": "...", "step_skills": {"3": "..."}}',
     answer='{{"episode_summary": {summary}, "episode_skill": {skill}, "step_skills": {steps}}}',
 )
+_BRIEF = Analyzer(
+    name="brief",
+    style="document",
+    request="{episode}{focus}",
+    focus=dict.fromkeys(_FOCUS, "Skill?"),
+    answer="{skill}",
+    parse=parse_plain_skill,
+    pictures=False,
+)
 _TURN = Analyzer(name="turn", style="turn", request="{outcome}", answer="{skill}", parse=parse_plain_skill)
-_ANALYZERS = {analyzer.name: analyzer for analyzer in (_JSON, _JSON_SKILL_ONLY, _JSON_STEPS, _TURN)}
+_ANALYZERS = {analyzer.name: analyzer for analyzer in (_JSON, _JSON_SKILL_ONLY, _JSON_STEPS, _BRIEF, _TURN)}
 ANALYZERS: OpenTable[Analyzer] = OpenTable(
     "skill_analyzer", "analyzers", Analyzer, _ANALYZERS, ValueError, also=["auto"]
 )
@@ -139,8 +151,8 @@ def opposite(outcome: Outcome) -> Outcome:
     return {"success": "failure", "failure": "success", "unknown": "unknown"}[outcome]  # type: ignore[return-value]
 
 
-def _step_parts(number: int, step: Step) -> list[dict[str, Any]]:
-    image = getattr(step.context, "image", None)
+def _step_parts(number: int, step: Step, pictures: bool) -> list[dict[str, Any]]:
+    image = getattr(step.context, "image", None) if pictures else None
     seen = defuse(step.observation)
     validity = "yes" if step.format_valid and step.action_valid else f"no ({step.invalid_reason})"
     head = f"\nStep {number}\nObservation: {seen if image is None else ''}"
@@ -165,7 +177,7 @@ def document_messages(
         fits: Says whether a request fits the context. While it does not, steps are left out of the middle, marked as
             omitted; the task, the outcome and the last steps always stay.
     """
-    steps = [_step_parts(index, step) for index, step in enumerate(trajectory.steps)]
+    steps = [_step_parts(index, step, analyzer.pictures) for index, step in enumerate(trajectory.steps)]
     if analyzer.focus is None:
         raise ValueError(f"analyzer {analyzer.name!r} is not of style 'document'")
     task = defuse(trajectory.goal) or "not available"
@@ -209,7 +221,7 @@ def training_answer(analyzer: Analyzer, skill: HindsightSkill, summary: str) -> 
         skill: A valid skill.
         summary: What happened, for formats that ask for it.
     """
-    if analyzer.style == "turn":
+    if analyzer.parse is parse_plain_skill:
         return analyzer.answer.format(skill=skill.text)
     steps = {str(step): text for step, text in sorted(skill.step_skills.items())}
     parts = {"skill": skill.text, "summary": summary, "steps": steps}

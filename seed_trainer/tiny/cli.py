@@ -1,50 +1,67 @@
-"""``seed-train make-tiny``: builds the embedded policy from nothing; a few minutes on one core."""
+"""``seed-train make-tiny``: builds a tiny policy from nothing; minutes on one core. ``--vision``: one that sees."""
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from seed_envs.command_line import Parser
 from seed_trainer.errors import UserError
+from seed_trainer.tiny import recipe as words
 from seed_trainer.tiny.recipe import Recipe
+from seed_trainer.tiny.sight import recipe as sight
+from seed_trainer.tiny.sight.model import Shape
+from seed_trainer.tiny.sight.recipe import SightRecipe
 
-_FIELDS = ("seed", "width", "layers", "heads")
+_SIZES = ("width", "layers", "heads")
 _SCHEDULE = ("epochs", "batch_tokens", "learning_rate", "matrix_learning_rate")
 
 
-def build_parser() -> Parser:
+def build_parser(vision: bool = False) -> Parser:
     """The options: the recipe's fields, TRL style."""
-    recipe = Recipe()
+    recipe = SightRecipe() if vision else Recipe()
+    sizes: Any = recipe.shape if isinstance(recipe, SightRecipe) else recipe
     parser = Parser(prog="seed-train make-tiny", description=__doc__)
     parser.add_argument("--output_dir", required=True, help="folder for model, tokenizer and recipe")
-    for name in _FIELDS:
-        parser.add_argument(f"--{name}", type=int, default=getattr(recipe, name), help="default: %(default)s")
+    parser.add_argument("--vision", action="store_true", help="one that plays from pictures")
+    parser.add_argument("--seed", type=int, default=recipe.seed, help="default: %(default)s")
+    for name in (*_SIZES, *(["sight_layers"] if vision else [])):
+        parser.add_argument(f"--{name}", type=int, default=getattr(sizes, name), help="default: %(default)s")
     for name in _SCHEDULE:
         value = getattr(recipe.schedule, name)
         parser.add_argument(f"--{name}", type=type(value), default=value, help="default: %(default)s")
     parser.add_argument("--games", type=float, default=1.0, help="share of the recipe's games (default: 1.0)")
     parser.add_argument("--threads", type=int, default=1, help="threads; the weights depend on it (default: 1)")
-    parser.add_argument("--probe", type=int, default=0, metavar="N", help="then measure the model on N panel tasks")
+    if not vision:
+        parser.add_argument("--probe", type=int, default=0, metavar="N", help="then measure the model on N panel tasks")
     return parser
+
+
+def _recipe(options: argparse.Namespace) -> Recipe | SightRecipe:
+    sizes = {name: getattr(options, name) for name in _SIZES}
+    rates = {name: getattr(options, name) for name in _SCHEDULE}
+    if not options.vision:
+        made = Recipe(seed=options.seed, **sizes)
+        return dataclasses.replace(made, schedule=dataclasses.replace(made.schedule, **rates)).scaled(options.games)
+    shape = Shape(**sizes, sight_layers=options.sight_layers)
+    seen = SightRecipe(seed=options.seed, shape=shape)
+    return dataclasses.replace(seen, schedule=dataclasses.replace(seen.schedule, **rates)).scaled(options.games)
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
-    options = build_parser().parse_args(list(argv))
-    recipe = Recipe(**{name: getattr(options, name) for name in _FIELDS})
-    schedule = dataclasses.replace(recipe.schedule, **{name: getattr(options, name) for name in _SCHEDULE})
-    recipe = dataclasses.replace(recipe, schedule=schedule).scaled(options.games)
-    if recipe.width % (2 * recipe.heads):
-        raise UserError(f"--width {recipe.width} must be a multiple of twice --heads {recipe.heads}")
+    options = build_parser("--vision" in argv).parse_args(list(argv))
+    if options.width % (2 * options.heads):
+        raise UserError(f"--width {options.width} must be a multiple of twice --heads {options.heads}")
+    recipe = _recipe(options)
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import torch
     from tqdm.auto import tqdm
-
-    from seed_trainer.tiny.recipe import make
 
     torch.set_num_threads(options.threads)
     bars: dict[str, tqdm[object]] = {}
@@ -60,11 +77,15 @@ def main(argv: Sequence[str]) -> int:
             bar.close()
 
     started, cpu = time.perf_counter(), time.process_time()
-    facts = make(recipe, Path(options.output_dir), progress)
+    folder = Path(options.output_dir)
+    if isinstance(recipe, SightRecipe):
+        facts = sight.make(recipe, folder, progress)
+    else:
+        facts = words.make(recipe, folder, progress)
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
     print(f"{facts} in {seconds:.0f} s ({cpu:.0f} CPU seconds); saved to {options.output_dir}")
-    if options.probe:
+    if getattr(options, "probe", 0):
         from seed_trainer.tiny.probing import probe_folder, table
 
-        print(table(probe_folder(Path(options.output_dir), options.probe)))
+        print(table(probe_folder(folder, options.probe)))
     return 0

@@ -6,15 +6,34 @@ Which episodes are played, and with which advice, is decided in :mod:`seed_train
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from seed_envs.chat import Message, build_messages
 from seed_envs.profiles import Profile
 from seed_envs.trajectory import Trajectory
 from seed_trainer.skills.prompts import get_analyzer, outcome_of, turn_message
 from seed_trainer.tiny.words import AGENT, END, USER
+
+
+class Picture(NamedTuple):
+    """A picture kept small: its shape and its compressed bytes."""
+
+    shape: tuple[int, ...]
+    data: bytes
+
+    @classmethod
+    def of(cls, pixels: Any) -> Picture:
+        """Compress an array of uint8."""
+        return cls(pixels.shape, zlib.compress(pixels.tobytes(), 1))
+
+    def pixels(self) -> Any:
+        """The array of uint8."""
+        return np.frombuffer(zlib.decompress(self.data), np.uint8).reshape(self.shape)
 
 
 @dataclass(frozen=True)
@@ -24,10 +43,12 @@ class Sample:
     Attributes:
         ids: Token ids.
         learned: Per token, whether predicting it is trained.
+        pictures: Pictures behind the placeholder tokens, in order.
     """
 
     ids: list[int]
     learned: list[bool]
+    pictures: tuple[Picture, ...] = ()
 
 
 class SampleEncoder:
@@ -35,10 +56,13 @@ class SampleEncoder:
 
     Args:
         tokenizer: From :func:`~seed_trainer.tiny.tokenizer.build_tokenizer`.
+        placeholders: Ids that a picture becomes.
+        side: Pictures are kept resampled to squares of this side in pixels.
     """
 
-    def __init__(self, tokenizer: Any) -> None:
-        self.tokenizer = tokenizer
+    def __init__(self, tokenizer: Any, placeholders: Sequence[int] = (), side: int = 0) -> None:
+        self.tokenizer, self.placeholders, self.side = tokenizer, list(placeholders), side
+        self._pictures: dict[int, Picture] = {}
         self._user, self._agent, self._end = tokenizer.convert_tokens_to_ids([USER, AGENT, END])
         self._cache: dict[str, list[int]] = {}
 
@@ -58,13 +82,31 @@ class SampleEncoder:
         """
         ids: list[int] = []
         learned: list[bool] = []
+        pictures: list[Picture] = []
         for message, train in zip(messages, learn, strict=True):
-            words = self._words(message["content"])
+            words = self._content(message["content"], pictures)
             reply = message["role"] == "assistant"
             piece = [self._agent, *words, self._end] if reply else [self._user, *words]
             ids += piece
             learned += [False] + [reply and train] * (len(piece) - 1)
-        return Sample(ids, learned)
+        return Sample(ids, learned, tuple(pictures))
+
+    def _content(self, content: Any, pictures: list[Picture]) -> list[int]:
+        """The ids of a message's content; its pictures are added to the list."""
+        if isinstance(content, str):
+            return self._words(content)
+        pictures += [self._picture(part["image"]) for part in content if part["type"] == "image"]
+        parts = [self.placeholders if part["type"] == "image" else self._words(part["text"]) for part in content]
+        return [token for part in parts for token in part]
+
+    def _picture(self, pixels: Any) -> Picture:
+        from PIL import Image
+
+        key = hash(pixels.tobytes())
+        if key not in self._pictures:
+            shrunk = Image.fromarray(pixels).resize((self.side, self.side), Image.Resampling.BICUBIC)
+            self._pictures[key] = Picture.of(np.asarray(shrunk))
+        return self._pictures[key]
 
 
 def episode_messages(profile: Profile, trajectory: Trajectory, skill: str = "") -> list[Message]:

@@ -70,23 +70,33 @@ def tensors(batch: Sequence[Sample], pad_token_id: int) -> tuple[Any, Any]:
     return ids, labels
 
 
-def weighted_loss(model: Any, ids: Any, labels: Any, context_weight: float) -> tuple[Any, float]:
+def weighted_loss(
+    model: Any, ids: Any, labels: Any, context_weight: float, pictures: dict[str, Any] | None = None
+) -> tuple[Any, float]:
     """Mean negative log-likelihood of the learned tokens plus, weighted, of the tokens that are only read.
 
     Rows are padded on the right, so causal attention needs no mask.
+
+    Args:
+        model: A causal language model with ``model`` and ``lm_head``.
+        ids: Token ids, shape (rows, longest).
+        labels: Learned tokens, of the same shape.
+        context_weight: Weight of the tokens that are only read; 0 leaves them out.
+        pictures: What the model is given beside the ids.
 
     Returns:
         The loss, and its first part as a number, in nats a token.
     """
     import torch
 
-    hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
+    hidden = model.model(input_ids=ids, use_cache=False, **(pictures or {})).last_hidden_state[:, :-1]
     targets, learned = ids[:, 1:], labels[:, 1:] != IGNORED
-    chosen = targets != model.config.pad_token_id
+    chosen = targets != model.config.get_text_config().pad_token_id if context_weight else learned
     nll = torch.nn.functional.cross_entropy(model.lm_head(hidden[chosen]), targets[chosen], reduction="none")
     learned = learned[chosen]
     main = nll[learned].mean()
-    return main + context_weight * nll[~learned].mean(), float(main.detach())
+    rest = context_weight * nll[~learned].mean() if context_weight else 0.0
+    return main + rest, float(main.detach())
 
 
 def optimizers(model: Any, schedule: Schedule) -> list[Any]:
@@ -95,7 +105,7 @@ def optimizers(model: Any, schedule: Schedule) -> list[Any]:
 
     from seed_trainer.tiny.muon import Muon
 
-    matrices = [weight for weight in model.model.layers.parameters() if weight.ndim == 2]
+    matrices = [weight for name, weight in model.named_parameters() if ".layers." in name and weight.ndim == 2]
     taken = {id(weight) for weight in matrices}
     rest = [weight for weight in model.parameters() if id(weight) not in taken]
     return [
@@ -118,6 +128,7 @@ def pretrain(
     *,
     seed: int,
     on_step: Callable[[int, int, float], None] | None = None,
+    look: Callable[[list[Any]], dict[str, Any]] | None = None,
 ) -> float:
     """Train in place.
 
@@ -127,6 +138,7 @@ def pretrain(
         schedule: How.
         seed: Order of the batches.
         on_step: Called with step, number of steps and loss.
+        look: Turns the pictures of a batch (arrays) into what the model is given of them.
 
     Returns:
         Mean loss of the last tenth of the steps, in nats a learned token.
@@ -138,6 +150,7 @@ def pretrain(
     chosen = optimizers(model, schedule)
     peaks = [[group["lr"] for group in optimizer.param_groups] for optimizer in chosen]
     losses: list[float] = []
+    pad = model.config.get_text_config().pad_token_id
     model.train()
     for step, batch in enumerate(plan):
         share = rate(step, len(plan), schedule.warmup)
@@ -145,7 +158,9 @@ def pretrain(
             for group, peak in zip(optimizer.param_groups, values, strict=True):
                 group["lr"] = peak * share
             optimizer.zero_grad()
-        loss, value = weighted_loss(model, *tensors(batch, model.config.pad_token_id), schedule.context_weight)
+        pixels = [picture.pixels() for sample in batch for picture in sample.pictures]
+        seen = look(pixels) if look is not None and pixels else None
+        loss, value = weighted_loss(model, *tensors(batch, pad), schedule.context_weight, seen)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for optimizer in chosen:

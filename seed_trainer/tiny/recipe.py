@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -144,9 +144,16 @@ def make(recipe: Recipe, folder: Path, progress: Progress) -> dict[str, float]:
         seed=recipe.seed,
         on_step=lambda step, total, value: progress("training", step, total, value),
     )
+    return save(folder, model, tokenizer, recipe, courses, loss)
+
+
+def save(
+    folder: Path, model: Any, processing_class: Any, recipe: Any, courses: Sequence[Sequence[Sample]], loss: float
+) -> dict[str, float]:
+    """Save a model with the recipe it was made by, and return the facts about it."""
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    processing_class.save_pretrained(folder)
     everything = [sample for samples in courses for sample in samples]
     facts = {
         "samples": len(everything),

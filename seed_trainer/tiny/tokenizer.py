@@ -7,6 +7,7 @@ vocabulary becomes ``<|unk|>``. It needs ``tokenizers`` and ``transformers`` (ex
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from seed_trainer.tiny.words import (
@@ -52,27 +53,42 @@ def build_tokenizer() -> Any:
     Returns:
         A ``PreTrainedTokenizerFast`` with a chat template; ``<|end|>`` ends every reply.
     """
+    from tokenizers import Regex, normalizers
+
+    steps = [
+        normalizers.Replace(Regex(r"""[-.,:;!?'"`()\[\]{}=#*_/]+"""), " "),
+        normalizers.Replace(Regex(r"\s+"), " "),
+    ]
+    return word_tokenizer(vocabulary(), token_pattern(), CHAT_TEMPLATE, SPECIAL_TOKENS, steps)
+
+
+def word_tokenizer(
+    words: Sequence[str], pattern: str, chat_template: str, special: Sequence[str], normalizing: Sequence[Any] = ()
+) -> Any:
+    """Build a lower-case word-level tokenizer.
+
+    Args:
+        words: All tokens in id order, the special ones first.
+        pattern: Regular expression of what becomes a token; everything else is dropped.
+        chat_template: The template.
+        special: Padding, unknown, user, agent, end, then any others.
+        normalizing: Steps of ``tokenizers.normalizers`` after lower-casing.
+    """
     from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    table = {word: index for index, word in enumerate(vocabulary())}
+    table = {word: index for index, word in enumerate(words)}
     tokenizer = Tokenizer(models.WordLevel(table, unk_token=UNKNOWN))
-    tokenizer.normalizer = normalizers.Sequence(
-        [
-            normalizers.Lowercase(),
-            normalizers.Replace(Regex(r"""[-.,:;!?'"`()\[\]{}=#*_/]+"""), " "),
-            normalizers.Replace(Regex(r"\s+"), " "),
-        ]
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(token_pattern()), behavior="removed", invert=True)
-    tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in SPECIAL_TOKENS])
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *normalizing])
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), behavior="removed", invert=True)
+    tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in special])
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token=PAD,
         unk_token=UNKNOWN,
         eos_token=END,
-        additional_special_tokens=[USER, AGENT],
-        chat_template=CHAT_TEMPLATE,
+        additional_special_tokens=[token for token in special if token not in (PAD, UNKNOWN, END)],
+        chat_template=chat_template,
         padding_side="left",
         model_max_length=CONTEXT_LENGTH,
         clean_up_tokenization_spaces=False,

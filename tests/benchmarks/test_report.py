@@ -266,7 +266,7 @@ def test_a_picture_that_did_not_change_is_shown_again(browser, tmp_path):
     assert all(messages == first for messages in rest), "the prompts were to be the same"
     open_page(browser, report(folder), "#episode-0")
     wait_for(browser, "document.querySelectorAll('#transcript .step').length === 5")
-    shown = "[...document.querySelectorAll('#transcript .step')].map(s => s.querySelectorAll(':scope > .shot img').length)"
+    shown = "[...document.querySelectorAll('#transcript .step')].map(s => s.querySelectorAll('.shot img').length)"
     assert browser.execute_script(f"return {shown}") == [1, 1, 1, 1, 0]
     prompts = "[...document.querySelectorAll('#transcript .step details')].map(d => d.textContent)"
     assert all("The next rung is" in text for text in browser.execute_script(f"return {prompts}")[:4])

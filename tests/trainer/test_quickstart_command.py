@@ -95,7 +95,7 @@ def test_the_watching_process_loads_nothing_heavy() -> None:
     names = "cli, stages, jobs, board, results, transcripts, attempts"
     script = (
         f"import sys; from seed_trainer.quickstart import {names}; from seed_trainer.commands import report; "
-        "stages.steps_per_round(); "
+        "[stages.steps_per_round(problem) for problem in stages.PROBLEMS.values()]; "
         "print(sorted({'torch', 'transformers', 'trl', 'matplotlib'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

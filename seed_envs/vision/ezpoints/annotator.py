@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from seed_envs.trajectory import Step, Trajectory
+from seed_envs.vision.terse import annotate_terse
+
+__all__ = ["annotate", "annotate_terse"]
 
 
 def annotate(trajectory: Trajectory) -> str:

@@ -22,6 +22,14 @@ Reply with one JSON object and nothing else:
 _REPLY = '{{"thoughts": "{thought}", "action": "{action}"}}'
 _FRAMEWORK = ActionFormat(kind="raw", reading="verl-agent", reply=_REPLY)
 _EXACT = ActionFormat(kind="json", reply=_REPLY)
+_BRIEF = "{skill}Cards, formula {observation} step {next_step}. Your token?"
+_COMPACT = Profile(
+    "compact",
+    PromptTemplate(first=_BRIEF, turn=_BRIEF, skill_block="Advice: {skill}. "),
+    max_steps=5,
+    env_kwargs={"obs_mode": "image", "rules": "strict", "hands": "uniform", "feedback": "plain"},
+    source="this package: every hand as likely, one slip allowed, a few words a turn, for models of a million weights",
+)
 _PICTURE = "The picture shows the cards.\n"
 
 
@@ -65,5 +73,5 @@ def _profiles(task: str, tokens: str, limit: int) -> dict[str, Profile]:
     return {profile.name: profile for profile in rows}
 
 
-PROFILES: dict[str, Profile] = _profiles(_EZ_TASK, _EZ_TOKENS, 8)
+PROFILES: dict[str, Profile] = {**_profiles(_EZ_TASK, _EZ_TOKENS, 8), "compact": _COMPACT}
 POINTS24_PROFILES: dict[str, Profile] = _profiles(_24_TASK, _24_TOKENS, 20)

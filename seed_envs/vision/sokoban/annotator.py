@@ -9,6 +9,9 @@ from __future__ import annotations
 from itertools import groupby, pairwise
 
 from seed_envs.trajectory import Step, Trajectory
+from seed_envs.vision.terse import annotate_terse
+
+__all__ = ["annotate", "annotate_terse"]
 
 _OPPOSITE = {"up": "down", "down": "up", "left": "right", "right": "left"}
 _MAX_RUNS = 12

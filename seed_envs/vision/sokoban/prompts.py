@@ -53,6 +53,11 @@ def _template(legend: str, now: str, later: str = "") -> PromptTemplate:
     )
 
 
+_COMPACT = PromptTemplate(
+    first="{skill}Sokoban, step {next_step}. Your move?",
+    turn="{skill}Sokoban, step {next_step}. Your move?",
+    skill_block="Advice: {skill}. ",
+)
 _CLASSIC = {"levels": "classic", "rules": "classic", "parsing": "substring", "feedback": "plain"}
 _IMAGE_NOW = "The picture above shows the room as it is now."
 _TEXT_NOW = "The room as it is now:\n{observation}"
@@ -93,5 +98,20 @@ PROFILES: dict[str, Profile] = {
         history=2,
         env_kwargs={"obs_mode": "text", "levels": "retrograde", "rules": "strict"},
         source="this package: as strict, with the room as text",
+    ),
+    "compact": Profile(
+        name="compact",
+        template=_COMPACT,
+        max_steps=11,
+        env_kwargs={
+            "obs_mode": "image",
+            "levels": "retrograde",
+            "rules": "strict",
+            "feedback": "plain",
+            "min_steps": 3,
+            "max_steps": 8,
+            "tile": 16,
+        },
+        source="this package: rooms of 3 to 8 steps, a few words a turn, for models of a million weights",
     ),
 }
