@@ -34,8 +34,10 @@ def names_something(skill: str, episode: Trajectory) -> bool:
     """Return whether a skill names a thing or a command of its episode.
 
     What counts are the words of the goal, of what was seen and of the commands that were carried out, except those
-    that any text may hold.
+    that any text may hold; and whole commands of one word, whatever that is (``up``, ``7``).
     """
-    done = (step.action for step in episode.steps if step.action_valid)
+    done = {step.action for step in episode.steps if step.action_valid}
+    if not done.isdisjoint(skill.split()):
+        return True
     seen = (step.observation for step in episode.steps)
     return not _words([skill]).isdisjoint(_words([episode.goal, episode.final_observation, *done, *seen]))

@@ -9,6 +9,8 @@ import pytest
 pytest.importorskip("trl", reason="packages: needs trl")
 
 from seed_trainer.cli import main
+from seed_trainer.commands.rl import environment
+from seed_trainer.settings.arguments import EnvArguments
 
 
 def test_quick_start_trains_on_listed_games_and_keeps_its_own_numbers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,3 +48,19 @@ def test_official_configuration_without_data_names_the_command(
     monkeypatch.delenv("ALFWORLD_DATA", raising=False)
     assert main(["rl", "--config", "alfworld_official_tiny", "--dry_run"]) == 2
     assert "python -m seed_envs.alfworld download" in capsys.readouterr().err
+
+
+def test_pictures_are_one_row_a_turn_and_can_be_black(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rl", "--config", "quickstart_vision", "--dry_run"]) == 0
+    text = capsys.readouterr().out
+    assert "8 tasks x 8 = 64" in text and "turn: one row per turn" in text and "| env_blind " in text
+    for blind, most in (("false", 255), ("true", 0)):
+        script = EnvArguments("seed/EZPoints-v0", "compact", env_blind=blind == "true")
+        env = environment(script)[0]()
+        assert env.reset(seed=0)[0]["image"].max() <= most
+        env.close()
+
+
+def test_words_cannot_be_played_blind(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rl", "--config", "quickstart", "--env_blind", "true", "--dry_run"]) == 2
+    assert "blind play takes pictures away, and this profile shows none" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from seed_trainer.quickstart.results import Panel, pooled, read_panels, results_table, verdict
+from seed_trainer.quickstart.results import Panel, pooled, read_panels, results_table, seed_row, verdict
 from seed_trainer.watching.panels import outcome_of_record
 
 
@@ -61,6 +61,20 @@ def test_table_and_verdict_say_what_was_measured_also_when_equal(
     assert "SEED 65.0%, GRPO 65.0%" in text and "Two seeds are a demonstration and no evidence" in text
     one = {method: seeds[:1] for method, seeds in runs.items()}
     assert "One seed is a demonstration and no evidence" in verdict(one)
+
+
+def test_the_table_of_pictures_has_no_stage_1_and_says_what_is_won_blind(
+    runs: dict[str, list[list[tuple[int, Panel]]]],
+) -> None:
+    rows = results_table(
+        panel(15, 100), runs, {"before": panel(3, 100), seed_row("SEED", 0): panel(4, 100)}, stages=False
+    )
+    assert "after stage 1" not in rows
+    assert [line.split("|")[1].strip() for line in rows.splitlines()[-2:]] == [
+        "before, black pictures",
+        "after RL, SEED, seed 0, black pictures",
+    ]
+    assert "3/100" in rows and "4/100" in rows
 
 
 def test_a_panel_of_faults_has_no_rate(tmp_path: Path) -> None:

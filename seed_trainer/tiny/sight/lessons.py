@@ -51,7 +51,7 @@ class Game:
 _TOKENS = (*map(str, range(1, 11)), "+", "*", "=")
 GAMES: Final = {
     "sokoban": Game("seed/Sokoban-v0", "retro-6x6-b1-s3-8/train/{}", ("up", "down", "left", "right"), 0.3),
-    "ezpoints": Game("seed/EZPoints-v0", "uniform-12/train/{}", _TOKENS, 0.3),
+    "ezpoints": Game("seed/EZPoints-v0", "uniform-12/train/{}", _TOKENS, 0.6),
 }
 
 

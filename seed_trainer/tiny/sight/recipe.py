@@ -35,8 +35,8 @@ class Course:
 
 
 COURSES: tuple[Course, ...] = (
-    Course("moves", MOVES, {"ezpoints": 1000}),
-    Course("base", BASE, {"ezpoints": 400}),
+    Course("moves", MOVES, {"ezpoints": 500}),
+    Course("base", BASE, {"ezpoints": 150}),
 )
 
 
@@ -54,7 +54,7 @@ class SightRecipe:
     seed: int = 0
     courses: tuple[Course, ...] = COURSES
     shape: Shape = field(default_factory=Shape)
-    schedule: Schedule = field(default_factory=lambda: Schedule(epochs=2.0, context_weight=0.0))
+    schedule: Schedule = field(default_factory=lambda: Schedule(epochs=2.0, batch_tokens=2_000, context_weight=0.0))
 
     def scaled(self, share: float) -> SightRecipe:
         """The same recipe with fewer or more tasks in every course."""
