@@ -36,7 +36,7 @@ PROBLEMS = {
         "builtin/vision-tiny",
         "quickstart_vision",
         {"SEED": "seed"},
-        rounds=16,
+        rounds=10,
         folder="runs/quickstart_vision",
         stages=False,
         blind=True,

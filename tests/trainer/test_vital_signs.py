@@ -111,6 +111,13 @@ def test_a_skill_may_name_a_thing_or_a_command(text: str) -> None:
     assert names_something(text, attempt())
 
 
+def test_a_whole_command_of_one_word_is_named_whatever_it_is() -> None:
+    steps = [Step("", [], "", action, True, "", 0.0) for action in ("7", "up")]
+    episode = Trajectory("cards", "t", goal="Make 12.", steps=steps)
+    assert names_something("go 7 + 5", episode) and names_something("not up", episode)
+    assert not names_something("go 8 + 5", episode)
+
+
 @pytest.mark.parametrize(
     "text", ["I'm sorry", "I'm sorry, I can't help with that.", "", "1 2", "eat moon", "Nothing happens to you", "OK!"]
 )
