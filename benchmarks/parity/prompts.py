@@ -267,8 +267,7 @@ def _check(row: ParityRow, where: str, side: Side, template: PromptTemplate, tur
             row.check(where, {f"{mine}, the rest": (rest[0], rest[1])})
         row.check(where, {mine: pair}, [reason] if reason else [])
     if side.picture:
-        pair = (turn.image.shape, side.picture)
-        row.check(where, {"picture": pair}, [side.known["picture"][0]])
+        row.check(where, {"picture": (turn.image.shape, side.picture)}, [side.known["picture"][0]])
 
 
 def _plain(value: str) -> str:

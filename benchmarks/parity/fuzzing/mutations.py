@@ -142,9 +142,9 @@ def _kind(problem: Problem, rng: np.random.Generator) -> None:
     elif draw < 0.7 and len(problem.object_types) > 2:
         del problem.object_types[name]
     else:
-        kinds = {*problem.receptacle_types.values(), "fridge", "microwave", "sinkbasin", "sink"}
+        places = {*problem.receptacle_types.values(), "fridge", "microwave", "sinkbasin", "sink"}
         # One name cannot be both kinds of type in PDDL.
-        free = sorted(kinds - set(problem.object_types.values()))
+        free = sorted(places - set(problem.object_types.values()))
         problem.receptacle_types[_pick(rng, _receptacles(problem))] = _pick(rng, free)
 
 
