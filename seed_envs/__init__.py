@@ -16,6 +16,7 @@ from seed_envs.registration import EnvRow, register
 
 if TYPE_CHECKING:
     from seed_envs.base import SeedEnv
+    from seed_envs.policies import AsyncPolicy
     from seed_envs.profiles import Profile, TurnContext, get_profile
     from seed_envs.rollout import Reply, Request
     from seed_envs.spaces import UnicodeText
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "AsyncPolicy": "policies",
     "SeedEnv": "base",
     "Profile": "profiles",
     "TurnContext": "profiles",
@@ -44,6 +46,7 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "AsyncPolicy",
     "EnvPool",
     "EnvRow",
     "Manifest",

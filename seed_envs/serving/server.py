@@ -24,10 +24,12 @@ _STOP_SECONDS = 5
 class _Impatient(H11Protocol):
     """HTTP that drops connections on which no request arrives; uvicorn itself would keep them."""
 
+    patience = _HEAD_SECONDS
+
     def connection_made(self, transport: Any) -> None:
         """Starts the clock."""
         super().connection_made(transport)
-        self.loop.call_later(_HEAD_SECONDS, self._give_up)
+        self.loop.call_later(self.patience, self._give_up)
 
     def _give_up(self) -> None:
         if self.cycle is None and self.transport.get_protocol() is self:
@@ -57,7 +59,7 @@ def serve(options: ServeOptions, listening: socket.socket, announce: Callable[[s
     check_environments(options)
     config = uvicorn.Config(
         create_app(options),
-        http=_Impatient,
+        http=type("Impatient", (_Impatient,), {"patience": min(_HEAD_SECONDS, options.idle_seconds)}),
         log_level="warning",
         access_log=False,
         server_header=False,

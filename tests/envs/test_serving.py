@@ -339,6 +339,12 @@ def test_token_idle_sessions_and_an_orderly_stop():
                     await asyncio.wait_for(silent.recv(), 20)
 
         asyncio.run(wait())
+        address = ("127.0.0.1", int(server.root.rpartition(":")[2]))
+        head = b"POST /reset HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer s3cret\r\nContent-Length: 9\r\n\r\n"
+        for sent, answer in [(b"", b""), (b"POST /reset HT", b""), (head + b"{", b"HTTP/1.1 408")]:
+            with socket.create_connection(address, timeout=20) as slow:
+                slow.sendall(sent)
+                assert slow.recv(1000).startswith(answer) and (answer or slow.recv(1) == b"")
         end = time.monotonic() + 20
         while True:
             link = http.client.HTTPConnection(server.root.removeprefix("http://"), timeout=20)
@@ -348,7 +354,7 @@ def test_token_idle_sessions_and_an_orderly_stop():
                 break
             assert time.monotonic() < end, text
             time.sleep(0.1)
-        assert 'seed_refused_total{reason="token"} 4' in text and 'seed_refused_total{reason="idle"} 2' in text
+        assert 'seed_refused_total{reason="token"} 4' in text and 'seed_refused_total{reason="idle"} 3' in text
         os.kill(server._process.pid, signal.SIGTERM)
         assert server._process.wait(20) == 0
 
