@@ -132,6 +132,29 @@ def test_eight_slots_work_at_once(tmp_path: Path) -> None:
     assert result.outcome == "complete" and most[0] == 8
 
 
+def test_the_asynchronous_loop_plays_against_it(server: LlamaServer) -> None:
+    import functools
+
+    from ladder_env import PROFILES
+
+    from seed_envs.rollout import rollout
+    from seed_envs.tasks import TaskSpec
+    from seed_envs.vector import EnvPool
+    from seed_envs.wrappers import make_agent_env
+
+    profile, env_id = PROFILES["growing"], "bench/Ladder-v0"
+    agent = make_agent(_config(server).agent, profile)
+    tasks = [TaskSpec(f"short/{number}", seed=number) for number in range(5)]
+    try:
+        with EnvPool(functools.partial(make_agent_env, env_id, profile, 3), 3) as pool:
+            episodes = rollout(pool, agent, tasks, env_id=env_id, profile=profile)  # type: ignore[arg-type]
+    finally:
+        agent.close()
+    assert [episode.task_id for episode in episodes] == [task.task_id for task in tasks]
+    for step in (step for episode in episodes for step in episode.steps):
+        assert step.meta["usage"]["prompt_tokens"] == server.count_tokens(step.messages)
+
+
 def test_the_same_seed_gets_the_same_reply(server: LlamaServer) -> None:
     from ladder_env import PROFILES
 
