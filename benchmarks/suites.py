@@ -44,7 +44,15 @@ SUITES: tuple[Suite, ...] = (
     Suite("alfworld/valid_seen", _ALFWORLD, "valid_seen", 140, "tolerant", about="official games"),
     Suite("alfworld/valid_unseen", _ALFWORLD, "valid_unseen", 134, "tolerant", about="official games, new scenes"),
     *(
-        Suite(f"alfworld/{name}", _ALFWORLD, name, 120, "tolerant", env_kwargs={"budget": budget}, about=about)
+        Suite(
+            f"alfworld/{name}",
+            _ALFWORLD,
+            name,
+            120,
+            "tolerant",
+            env_kwargs={"budget": budget},
+            about=about + (f"; {budget:g} x shortest plan" if budget else ""),
+        )
         for name, budget, about in _ALFWORLD_PANELS
     ),
     *(

@@ -64,9 +64,9 @@ def test_hard_panels_leave_room_above_the_rule_and_none_above_the_oracle(results
 @pytest.mark.slow
 @pytest.mark.parametrize("agent", ["oracle", "rule"])
 @pytest.mark.parametrize("suite", HARD, ids=[suite.name for suite in HARD])
-def test_hard_panels_played_again_give_the_same_numbers(results, suite, agent, monkeypatch, data_dir):
+def test_hard_panels_played_again_give_the_same_numbers(results, suite, agent, monkeypatch, request):
     if "human" in suite.name:
-        monkeypatch.setenv("SEED_DATA_DIR", str(data_dir))
+        monkeypatch.setenv("SEED_DATA_DIR", str(request.getfixturevalue("data_dir")))
     kept = json.loads((results / f"{suite.name.replace('/', '_')}--{agent}.json").read_text(encoding="utf-8"))
     again = json.loads(json.dumps(play(suite, agent, 1)))
     for field in ("manifest", "prompt", "counts", "stop_reasons", "steps", "by", "measures"):
