@@ -129,6 +129,16 @@ class LazyActions(Sequence[str]):
         return self._get()
 
 
+class Count(int):
+    """A number in an info where other states have None.
+
+    Gymnasium's vector environments make an array of the first value's type, and None does not fit into one of integers;
+    what they do not know goes into an array of objects.
+    """
+
+    __slots__ = ()
+
+
 class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
     """Base class of the environments: strings in, strings (and pictures) out.
 

@@ -139,10 +139,11 @@ EXAMPLES = {
     "06_stable_baselines3.py": (["512"], "solved before 0."),
 }
 # They talk to a server: test_agent_loops, test_serving_trainers.
+APART = {"11_rllib.py"}  # In an environment of its own: test_rllib.
 LOOPS = {"07_openai_tools.py", "08_smolagents.py", "09_langgraph.py", "10_train_over_a_server.py"}
 
 
-@pytest.mark.parametrize("name", sorted({path.name for path in (REPO / "examples").glob("*.py")} - LOOPS))
+@pytest.mark.parametrize("name", sorted({path.name for path in (REPO / "examples").glob("*.py")} - LOOPS - APART))
 def test_examples_run_and_print_their_last_line(name, tmp_path):
     if name in ("02_llm_agent.py", "04_train.py"):
         pytest.importorskip("trl", reason="packages: examples with a model need trl")

@@ -12,7 +12,7 @@ from functools import cached_property
 from math import comb
 from typing import Any
 
-from seed_envs.base import LazyActions
+from seed_envs.base import Count, LazyActions
 from seed_envs.errors import OracleUnavailable
 from seed_envs.vision.sokoban.astar import PushSearch
 from seed_envs.vision.sokoban.levels import WALL, Level
@@ -86,8 +86,8 @@ class Oracle:
         distance = table.distance_of.get((player, boxes))
         return {
             "solver": "table",
-            "optimal_steps": self.optimal_steps,
-            "distance": distance,
+            "optimal_steps": None if self.optimal_steps is None else Count(self.optimal_steps),
+            "distance": None if distance is None else Count(distance),
             "deadlock": distance is None,
             "best_actions": LazyActions(lambda: table.best_actions(player, boxes)),
         }
