@@ -210,8 +210,12 @@ def _same_name_twice(pair: list[ast.AST]) -> bool:
     """Whether two neighbouring statements assign the same name, so that their order matters."""
     if len(pair) < 2 or not all(isinstance(node, (ast.Assign, ast.If)) for node in pair):
         return False
-    first, second = (
-        {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-        for node in pair
-    )
-    return bool(first & second)
+    return bool(_assigned(pair[0]) & _assigned(pair[1]))
+
+
+def _assigned(node: ast.AST) -> set[str]:
+    """Names that a statement assigns; what a comprehension calls its items is its own."""
+    if isinstance(node, ast.Name):
+        return {node.id} if isinstance(node.ctx, ast.Store) else set()
+    parts = ast.iter_child_nodes(node)
+    return set().union(*(_assigned(part) for part in parts if not isinstance(part, ast.comprehension)))

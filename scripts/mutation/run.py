@@ -171,6 +171,15 @@ def _child(tests: Sequence[str], fault: Fault | None, work: Path, limit: float) 
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(work / "hypothesis")
     if fault is not None:
         sys.meta_path.insert(0, _Finder(fault))
-    options = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", f"--basetemp={work / 'tmp'}"]
+    options = [
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--hypothesis-seed=0",
+        "-m",
+        "not slow",
+        f"--basetemp={work / 'tmp'}",
+    ]
     plugins: list[Any] = [_FirstFailure(work, limit)]
     return int(pytest.main([*options, *tests], plugins=plugins))

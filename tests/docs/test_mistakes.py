@@ -66,7 +66,7 @@ seed-bench merge out nowhere => nowhere holds no run
 seed-bench validate alfwrld => Did you mean 'alfworld/mini'
 seed-bench view . --max-mb lots => 'lots' is no number
 seed-play => required: env
-seed-play seed/AlfWorld-v0 => known: seed/ALFWorld-v0
+seed-play seed/AlfWorld-v0 => expected one of seed/ALFWorld-v0
 seed-play seed/Sokoban-v0 --player orcale => Did you mean 'oracle'
 seed-play seed/Sokoban-v0 --seed one => invalid int value: 'one'
 seed-play seed/Sokoban-v0 --task-id none/1 => levels are called like
@@ -109,7 +109,7 @@ seed-train rl --config smoke_cpu --output_dir x --model_name_or_path builtin/x =
 {RL} --learning_rat 1 => Did you mean 'learning_rate'
 {RL} --env_kwargs {boxes} => is not JSON
 {RL} --env_kwargs '{"wordng": "put"}' => Did you mean 'wording'
-{RL} --env_id seed/ALFWrld-v0 => known: seed/ALFWorld-v0
+{RL} --env_id seed/ALFWrld-v0 => expected one of seed/ALFWorld-v0
 {RL} --env_profile papr => Did you mean 'paper'
 {RL} --skill_source owm => Did you mean 'own'
 {RL} --opd_coef -1 => opd_coef=-1.0 must be at least 0

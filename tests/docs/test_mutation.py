@@ -44,6 +44,8 @@ def test_every_kind_of_fault_is_found_and_named_by_what_it_changes():
         "clip: return sorted([scaled], key=abs)[0]  =>  return sorted([scaled], key=abs)[1]",
     } <= found
     assert not any("text with 2" in name or "+ 2" in name for name in found), "texts are left alone"
+    apart = "a = [2 * part for part in x]\nb = [part / 2 for part in x]\n"
+    assert not any("comes first" in fault.name for fault in faults_of("m.py", apart)), "their items are no common name"
     changed = {ast.unparse(with_fault(SOURCE, fault.number)) for fault in faults}
     assert len(changed) == len(faults) == len(found) and ast.unparse(ast.parse(SOURCE)) not in changed
 

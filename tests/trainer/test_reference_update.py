@@ -17,7 +17,7 @@ from plain_update import Recipe
 from transformers import AutoModelForCausalLM
 from word_world import GROWING, WINDOW, WORDS
 
-from seed_trainer.learning.aggregation import SUMS
+from seed_trainer.learning.aggregation import SUMS, aggregate
 from seed_trainer.learning.rounds import Block
 from seed_trainer.skills.parsing import HindsightSkill
 from seed_trainer.trainer import SEEDTrainer
@@ -111,6 +111,12 @@ def test_updates_equal_plain_pytorch(make_trainer: TrainerFactory, case: Any) ->
 @pytest.mark.parametrize("case", REST, ids=lambda case: "-".join(map(str, case)))
 def test_updates_equal_plain_pytorch_everywhere(make_trainer: TrainerFactory, case: Any) -> None:
     check(make_trainer, case)
+
+
+@pytest.mark.parametrize("loss_type", LOSS_TYPES)
+def test_a_micro_batch_without_a_token_adds_nothing(loss_type: str) -> None:
+    nothing = aggregate(loss_type, torch.ones(2, 3), torch.zeros(2, 3), torch.tensor(0.0), 1.0, max_length=3)
+    assert float(nothing) == 0.0
 
 
 TWO_PROCESSES = """
