@@ -133,7 +133,7 @@ class SEEDTrainer(SEEDRun):
         none, and every scoring gets what was read of them once.
         """
         self._block = block
-        self._fields = self._picture_fields(block)
+        self._fields = self.encoder.picture_fields([row.images or [] for row in block.rows], self.accelerator.device)
         inputs: list[dict[str, Any]] = [{"prompt": [{"role": "user", "content": ""}]} for _ in block.rows]
         logs, self._logs = self._logs, measures.scratch_logs()
         try:
@@ -147,14 +147,6 @@ class SEEDTrainer(SEEDRun):
         batch["row"] = torch.arange(len(block.rows), device=device)
         batch["episode"] = torch.tensor([row.episode for row in block.rows], device=device)
         return {**batch, **self.gates.columns(block, device)}
-
-    def _picture_fields(self, block: Block) -> Batch:
-        """Return the pictures of a round's rows as TRL's columns; none for a model that reads text."""
-        if self.encoder.pictures is None:
-            return {}
-        fields = self.encoder.pictures.fields([row.images or [] for row in block.rows])
-        device = self.accelerator.device
-        return {name: value.to(device) if isinstance(value, Tensor) else value for name, value in fields.items()}
 
     def _count(self, parts: list[Batch]) -> None:
         """Give the micro-batches of a round the units of ``Agg`` and the factor that fillers take from TRL's mean."""

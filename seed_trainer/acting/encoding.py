@@ -101,12 +101,17 @@ class ChatEncoder:
             return texts
         return [self.pictures.fill(text, texts_of) for text, texts_of in zip(texts, shown, strict=True)]
 
-    def prompts(self, conversations: Sequence[Sequence[Message]]) -> list[TokenIds]:
-        """Encode conversations up to and including the generation prompt.
+    def picture_fields(self, rows: Sequence[Sequence[Any]], device: Any) -> dict[str, Any]:
+        """Return the image inputs of rows of pictures as TRL's columns; none for a model that reads text."""
+        fields = {} if self.pictures is None else self.pictures.fields(rows)
+        return {name: value.to(device) if hasattr(value, "to") else value for name, value in fields.items()}
+
+    def prompts(self, conversations: Sequence[Sequence[Message]], generation_prompt: bool = True) -> list[TokenIds]:
+        """Encode conversations, by default up to and including the generation prompt.
 
         Images become as many placeholder tokens as the processor makes of them.
         """
-        texts = self._render(conversations, generation_prompt=True)
+        texts = self._render(conversations, generation_prompt)
         return self._encode_texts(self._filled(texts, self._shown(conversations)))
 
     def continuations(self, conversations: Sequence[Sequence[Message]]) -> list[TokenIds]:
@@ -148,9 +153,9 @@ class ChatEncoder:
         """Return the text of a reply without special tokens."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
 
-    def length(self, messages: Sequence[Message]) -> int:
-        """Return the number of prompt tokens of one conversation."""
-        return len(self.prompts([messages])[0])
+    def length(self, messages: Sequence[Message], generation_prompt: bool = True) -> int:
+        """Return the number of tokens of one conversation, by default as a prompt."""
+        return len(self.prompts([messages], generation_prompt)[0])
 
     def ended(self, ids: Sequence[int]) -> bool:
         """Return whether a reply ends with an end-of-turn token."""

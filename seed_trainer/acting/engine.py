@@ -18,9 +18,8 @@ from seed_trainer.acting.generation import (
     CachedSampler,
     Decoding,
     EngineSampler,
-    GrowableLayer,
     Sampler,
-    make_cache,
+    uncached,
 )
 from seed_trainer.acting.pictures import COUNTS, PictureReader
 from seed_trainer.settings.config import SEEDConfig
@@ -57,22 +56,6 @@ def make_sampler(
 
     pad_token_id = trainer._tokenizer.pad_token_id
     return CachedSampler(unwrap, trainer.eos_token_ids, pad_token_id, trainer.accelerator.device, generator, reader)
-
-
-def uncached(model: Any, reader: PictureReader | None) -> str:
-    """Return why a model that sees cannot keep its cache from turn to turn; empty if it can, or reads text alone.
-
-    A cache that forgets (a sliding window) counts the padding between turns as if it were text. Tokens of one picture
-    that see each other in both directions need a mask that the cached loop does not make; a processor that names token
-    types without positions of their own tells of such a model.
-    """
-    if reader is None:
-        return ""
-    if any(type(layer) is not GrowableLayer for layer in make_cache(model.config).layers):
-        return "the model's cache forgets, and pictures would be forgotten before the text around them"
-    if "token_type_ids" in reader.processor.model_input_names:
-        return "the tokens of a picture see each other in both directions"
-    return ""
 
 
 @contextmanager

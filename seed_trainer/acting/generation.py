@@ -125,6 +125,22 @@ def make_cache(config: Any) -> Cache:
     return cache
 
 
+def uncached(model: Any, reader: PictureReader | None) -> str:
+    """Return why a model that sees cannot keep its cache from turn to turn; empty if it can, or reads text alone.
+
+    A cache that forgets (a sliding window) counts the padding between turns as if it were text. Tokens of one picture
+    that see each other in both directions need a mask that the cached loop does not make; a processor that names token
+    types without positions of their own tells of such a model.
+    """
+    if reader is None:
+        return ""
+    if any(type(layer) is not GrowableLayer for layer in make_cache(model.config).layers):
+        return "the model's cache forgets, and pictures would be forgotten before the text around them"
+    if "token_type_ids" in reader.processor.model_input_names:
+        return "the tokens of a picture see each other in both directions"
+    return ""
+
+
 def rope_index(model: Any) -> Callable[..., tuple[Tensor, Tensor]] | None:
     """Return what a model computes the positions of pictures with, where they have one per axis (M-RoPE)."""
     return next((part.get_rope_index for part in model.modules() if hasattr(part, "get_rope_index")), None)

@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from seed_trainer.errors import UserError
+
 IMAGE_KEYS = (
     "pixel_values",
     "image_grid_thw",
@@ -79,7 +81,7 @@ class PictureReader:
         """Return what stands for the pictures of every conversation.
 
         Raises:
-            ValueError: If the processor reads pictures otherwise where a conversation holds several.
+            UserError: If the processor reads pictures otherwise where a conversation holds several.
         """
         self.read([picture for row in rows for picture in row])
         several = next((row for row in rows if len(row) > 1), None)
@@ -91,11 +93,11 @@ class PictureReader:
         """Put the texts of pictures into a rendered conversation.
 
         Raises:
-            ValueError: If the chat template left pictures out.
+            UserError: If the chat template left pictures out.
         """
         parts = rendered.split(self.placeholder)
         if len(parts) != len(shown) + 1:
-            raise ValueError(
+            raise UserError(
                 f"the conversation holds {len(shown)} pictures and the chat template shows {len(parts) - 1}; use the "
                 "template of a model that reads pictures"
             )
@@ -167,9 +169,10 @@ class PictureReader:
         encoded = self._encode([self.placeholder * len(pictures)], [list(pictures)])
         together = [part["replacement"] for part in encoded["text_replacement_offsets"][0]]
         if together != [picture.text for picture in self.read(pictures)]:
-            raise ValueError(
-                f"{type(self.processor).__name__} reads a picture otherwise where a conversation holds several, so a "
-                "conversation cannot grow by them; use rollout_layout=turn and skill_source=library, or another model"
+            raise UserError(
+                f"{type(self.processor).__name__} reads a picture otherwise where a conversation holds several: a "
+                "model of this kind plays with rollout_layout=turn and skills that it does not write itself, and is "
+                "not trained on whole episodes; take one like Qwen2.5-VL for that"
             )
         self._alike = True
 

@@ -66,8 +66,6 @@ def main(argv: Sequence[str]) -> int:
     if trainer.teacher_weights.kept:
         _load_teacher(trainer, resolve_model(model_name(resolved)))
     rows = [source[int(index)] for index in draw_tasks([str(i) for i in range(len(source))], align.states)]
-    if trainer._is_vlm:
-        raise UserError("value alignment is measured for text models; use a text profile and a text model")
     tasks = panel_tasks(rows, 1)
     if align.branch == "tokens":
         result = measure_token_alignment(trainer, tasks, align.continuations, align.align_seed)

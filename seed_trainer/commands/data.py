@@ -32,7 +32,7 @@ class DataArguments(EnvArguments, CheckArguments):
 
     recipe: str = option("paper", "Recipe preset: paper, or released/<benchmark>.", "paper")
     output_dir: str = option("", "Folder of the collection; running the same command again resumes it.")
-    policy: str = option("oracle", "Who plays: oracle, random, or the path of a text model.")
+    policy: str = option("oracle", "Who plays: oracle, random, or the path of a model.")
     split: str = option("", "Split to play; empty is the environment's default.")
     tasks: int = option(180, "Number of tasks, a fixed draw from the split (0: all).", "paper")
     repeats: int = option(8, "Episodes per task (K0).", "paper")
@@ -41,7 +41,9 @@ class DataArguments(EnvArguments, CheckArguments):
     max_prompt_length: int = option(4096, "Length limit of a prompt of a model policy.", "released")
     seed: int = option(0, "Seed of the policy.")
     annotator: str = option(
-        "rules", "rules, rules_terse (short form), endpoint, or a function of yours as module:function."
+        "rules",
+        "rules, rules_terse (short form), endpoint, policy (the model that plays), or a function of yours as "
+        "module:function.",
     )
     analyzer: str = option(
         "auto", "Format of request and answer: auto, json, json_skill_only, json_steps, brief, turn, module:NAME."
@@ -82,6 +84,8 @@ def main(argv: Sequence[str]) -> int:
     except (ValueError, DependencyMissing) as error:
         raise UserError(str(error)) from None
     policy = _policy(args, profile)
+    if args.annotator == "policy":
+        annotator = _self_annotator(args, policy, analyzer)
     if not args.no_preflight:
         _check(args, player, profile, tasks[0], policy)
     if args.dry_run:
@@ -121,8 +125,6 @@ def _prepare(args: Any) -> tuple[Any, Any, list[Any]]:
     make_env, profile = environment(args)
     env = make_env()
     try:
-        if "image" in (getattr(env.unwrapped.observation_space, "spaces", None) or {}):
-            raise UserError(_no_pictures(args))
         rows = split_rows(env, args.split or env.unwrapped.split, args.tasks, "tasks")
     finally:
         env.close()
@@ -132,18 +134,6 @@ def _prepare(args: Any) -> tuple[Any, Any, list[Any]]:
         for _ in range(args.repeats)
     ]
     return EpisodePlayer(make_env, args.env_id, profile), profile, tasks
-
-
-def _no_pictures(args: Any) -> str:
-    """Why a profile with pictures is refused, and which profiles of the environment have none."""
-    from seed_envs.preflight import advise_text
-    from seed_envs.profiles import profile_table
-
-    table = profile_table(args.env_id)
-    hint = advise_text(table[args.env_profile], table, "--env_profile")
-    return (
-        f"env_profile={args.env_profile!r} of {args.env_id} shows pictures, and stage 1 data holds text alone; {hint}"
-    )
 
 
 def _policy(args: Any, profile: Any) -> Any:
@@ -205,6 +195,10 @@ def _annotator(args: Any) -> Any:
     from seed_envs.endpoints.client import ChatClient
     from seed_trainer.stage1.annotators import RuleAnnotator
 
+    if args.annotator == "policy":
+        if args.policy in POLICIES:
+            raise UserError(f"annotator=policy needs a model that plays, not policy={args.policy!r}: --policy FOLDER")
+        return None  # it is asked through the policy, which is loaded later
     if args.annotator != "endpoint":
         return RuleAnnotator(args.env_id, args.annotator)
     if not args.endpoint_url or not args.endpoint_model:
@@ -214,6 +208,15 @@ def _annotator(args: Any) -> Any:
     return ChatClient(
         args.endpoint_url, args.endpoint_model, key_env=args.endpoint_key_env, timeout=args.endpoint_timeout
     )
+
+
+def _self_annotator(args: Any, policy: Any, analyzer: Any) -> Any:
+    from seed_trainer.settings.options import SEEDOptions
+    from seed_trainer.skills.analyzer import SkillWriter
+    from seed_trainer.stage1.annotators import PolicyAnnotator
+
+    options = SEEDOptions(max_analysis_length=args.endpoint_max_tokens, skill_temperature=0.0)
+    return PolicyAnnotator(SkillWriter(policy.encoder, policy.sampler, "turn", analyzer, options), args.policy)
 
 
 def _annotate(

@@ -31,9 +31,9 @@ def main(argv: Sequence[str]) -> int:
     glance.require("output_dir", "runs/NAME")
     if not glance.parts[0].data:
         raise UserError("set data: --data FOLDER (written by `seed-train data --output_dir FOLDER`)")
-    from transformers import AutoTokenizer
     from trl import ModelConfig, get_peft_config
 
+    from seed_envs.processors import load_encoder
     from seed_trainer.commands.checks import unloadable
     from seed_trainer.commands.rl import already_finished, resolve_model
     from seed_trainer.keeping.start import starting_point
@@ -51,13 +51,14 @@ def main(argv: Sequence[str]) -> int:
     if not script.no_preflight:
         check_folder(Path(args.output_dir), "--output_dir")
     path = Path(script.data)
-    records = read_examples(path / SFT_FILE if path.is_dir() else path)
+    path = path / SFT_FILE if path.is_dir() else path
+    records = read_examples(path)
     model = resolve_model(model_args.model_name_or_path)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(model, revision=model_args.model_revision)
+        processing_class = load_encoder(model, model_args.model_revision)
     except OSError as error:
         raise UserError(unloadable(model, error)) from None
-    kept, too_long = split_by_length(records, tokenizer, args.max_length)
+    kept, too_long = split_by_length(records, processing_class, args.max_length, path.parent)
     if too_long:
         longest = max(length for _, length in too_long)
         lines = ", ".join(str(index + 1) for index, _ in too_long[:10])
@@ -77,7 +78,8 @@ def main(argv: Sequence[str]) -> int:
     start = starting_point(args.resume_from_checkpoint, args, identity)
     if start is not None and start.finished:
         return already_finished(start)
-    trainer = build_sft_trainer(model, tokenizer, args, kept, script.validation_share, get_peft_config(model_args))
+    peft_config = get_peft_config(model_args)
+    trainer = build_sft_trainer(model, processing_class, args, kept, script.validation_share, peft_config, path.parent)
     trainer.identity = identity
     trainer.train(resume_from_checkpoint=start)
     trainer.export()

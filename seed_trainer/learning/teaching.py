@@ -74,8 +74,8 @@ class Teaching:
         """Return the teacher's prompts as columns, and which rows learn from them."""
         return teacher_columns(rows, teaches, self.pad_token_id, self.multiple, self.accelerator.device)
 
-    def text_batch(self, rows: list[Row], teaches: list[bool]) -> Batch:
-        """Return text rows as a batch with their teacher, for scoring outside of training."""
+    def batch(self, rows: list[Row], teaches: list[bool]) -> Batch:
+        """Return rows as a batch with their teacher, for scoring outside of training."""
         device = self.accelerator.device
         prompt_ids, prompt_mask = pad_left([row.prompt_ids for row in rows], self.pad_token_id, self.multiple)
         width = max(len(row.completion_ids) for row in rows)
@@ -88,7 +88,8 @@ class Teaching:
             "episode": torch.tensor([row.episode for row in rows]),
         }
         batch = {name: column.to(device) for name, column in columns.items()}
-        return {**batch, **self.prompt_columns(rows, teaches)}
+        pictures = self.encoder.picture_fields([row.images or [] for row in rows], device)
+        return {**batch, **pictures, **self.prompt_columns(rows, teaches)}
 
     def columns(self, block: Block, batch: Batch, moment: Moment) -> Batch:
         """Return what the loss needs to know about the teacher, row-aligned so that it survives shuffle and split."""

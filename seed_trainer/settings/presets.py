@@ -262,8 +262,8 @@ DATA_RECIPES: dict[str, dict[str, Any]] = {
     "released/alfworld": {**_DATA_TEXT, "env_id": "seed/ALFWorld-v0", "split": "train", "max_prompt_length": 2048},
     "released/webshop": {**_DATA_TEXT, "env_id": "seed/WebShop-v0", "split": "verl-train"},
     "released/search_qa": {**_DATA_TEXT, "env_id": "seed/SearchQA-v0", "split": "train"},
-    "released/sokoban": {**_DATA_VISION, "env_id": "seed/Sokoban-v0", "max_prompt_length": 1024},
-    "released/ezpoints": {**_DATA_VISION, "env_id": "seed/EZPoints-v0", "max_prompt_length": 1024},
+    "released/sokoban": {**_DATA_VISION, "env_id": "seed/Sokoban-v0", "env_max_steps": 15, "max_prompt_length": 1024},
+    "released/ezpoints": {**_DATA_VISION, "env_id": "seed/EZPoints-v0", "env_max_steps": 8, "max_prompt_length": 1024},
 }
 """Every recipe of stage 1 data. The released ALFWorld data has 30 tasks of each of the six families; here 180 are drawn
 from all."""

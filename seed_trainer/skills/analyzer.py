@@ -62,7 +62,7 @@ class SkillWriter:
         Returns:
             Skills in order. Episodes ended by a fault, or without a turn, are not analysed.
         """
-        asked = [index for index, episode in enumerate(trajectories) if _analysable(episode)]
+        asked = [index for index, episode in enumerate(trajectories) if analysable(episode)]
         prompts, images = self._prompts([trajectories[i] for i in asked], [outcomes[i] for i in asked])
         self.sampler.forget()
         answers = self.sampler.sample([("skill", index) for index in asked], prompts, self.decoding, images)
@@ -142,5 +142,6 @@ def analysis_messages(
     return document_messages(episode, analyzer, outcome, lambda messages: encoder.length(messages) <= max_length)
 
 
-def _analysable(episode: Trajectory) -> bool:
-    return bool(tokens_of(episode)) and episode.stop_reason.scored
+def analysable(episode: Trajectory) -> bool:
+    """Return whether an episode can teach anything: it has a turn, and no fault of the machinery ended it."""
+    return bool(episode.steps) and episode.stop_reason.scored

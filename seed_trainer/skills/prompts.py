@@ -151,8 +151,15 @@ def opposite(outcome: Outcome) -> Outcome:
     return {"success": "failure", "failure": "success", "unknown": "unknown"}[outcome]  # type: ignore[return-value]
 
 
+def shown_picture(step: Step) -> Any:
+    """Return the picture that a turn's own message showed, or None; an episode read from a file has no other trace."""
+    content = step.messages[-1]["content"] if step.messages else ""
+    parts = content if isinstance(content, list) else []
+    return next((part["image"] for part in parts if part["type"] == "image" and "image" in part), None)
+
+
 def _step_parts(number: int, step: Step, pictures: bool) -> list[dict[str, Any]]:
-    image = getattr(step.context, "image", None) if pictures else None
+    image = shown_picture(step) if pictures else None
     seen = defuse(step.observation)
     validity = "yes" if step.format_valid and step.action_valid else f"no ({step.invalid_reason})"
     head = f"\nStep {number}\nObservation: {seen if image is None else ''}"

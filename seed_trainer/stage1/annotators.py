@@ -1,4 +1,4 @@
-"""Who writes the skills of stage 1: the environment's rules, or a model behind an endpoint.
+"""Who writes the skills of stage 1: the environment's rules, a model behind an endpoint, or the policy itself.
 
 Every raw answer is on disk before it is read, so none is ever paid for twice. A skill that fails the format check is
 asked for once more with the error and the end of the answer; what still fails is counted by reason and left out.
@@ -23,6 +23,7 @@ from seed_envs.plugins import OpenTable
 from seed_envs.registration import find_row, load_attribute
 from seed_envs.trajectory import Trajectory
 from seed_trainer.errors import UserError
+from seed_trainer.skills.analyzer import SkillWriter, analysable
 from seed_trainer.skills.parsing import REASONS, HindsightSkill
 from seed_trainer.skills.prompts import ANALYZERS, Analyzer, document_messages, outcome_of
 
@@ -30,6 +31,8 @@ Annotate = Callable[[Trajectory], str]
 ANSWERS_FILE = "answers.jsonl"
 MIN_WORDS = 5
 TAIL = 400
+BATCH = 16
+"""Episodes that the policy analyses at once."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ ANNOTATORS: OpenTable[Annotate] = OpenTable(
     Callable,
     {"rules": by_rules, "rules_terse": by_terse_rules},
     UserError,
-    also=["endpoint"],
+    also=["endpoint", "policy"],
 )
 """Functions from a trajectory to a skill. Yours: ``module:function``, or an entry point of ``seed_envs.annotators``."""
 
@@ -118,14 +121,31 @@ class RuleAnnotator:
         return _checked(self._annotate(episode), self.min_words)
 
 
-def analysable(episode: Trajectory) -> bool:
-    """Return whether an episode can teach anything: it has a turn, and no fault of the machinery ended it."""
-    return bool(episode.steps) and episode.stop_reason.scored
-
-
 def _checked(text: str, min_words: int = MIN_WORDS) -> HindsightSkill:
     short = len(text.split()) < min_words
     return HindsightSkill(text.strip(), "blank" if not text.strip() else "too_short" if short else "", origin="rules")
+
+
+class PolicyAnnotator:
+    """Annotates with the model that played, asked as in stage 2.
+
+    Args:
+        writer: Asks it.
+        name: What to call it in the records.
+    """
+
+    def __init__(self, writer: SkillWriter, name: str) -> None:
+        self.writer = writer
+        self.name = f"policy:{name}"
+
+    def annotate(self, episodes: Sequence[Trajectory]) -> list[Annotation]:
+        """Return one annotation per episode."""
+        found: list[Annotation] = []
+        for start in range(0, len(episodes), BATCH):
+            part = episodes[start : start + BATCH]
+            skills = self.writer.write(part, [outcome_of(episode) for episode in part])
+            found += [Annotation(skill, self.name) for skill in skills]
+        return found
 
 
 class EndpointAnnotator:

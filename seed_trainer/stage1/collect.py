@@ -22,6 +22,7 @@ from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import EpisodeError, Trajectory
 from seed_trainer.acting.play import EpisodePlayer
 from seed_trainer.errors import UserError
+from seed_trainer.stage1.pictures import PictureFiles
 
 TRAJECTORIES_FILE = "trajectories.jsonl"
 COLLECTION_FILE = "collection.json"
@@ -57,16 +58,23 @@ def random_policy(profile: Profile, seed: int) -> Policy:
 
 
 def model_policy(path: str, profile: Profile, decoding: Any, max_prompt_length: int, seed: int) -> Policy:
-    """Return the policy of a saved text model; replies are sampled with the cached sampler."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    """Return the policy of a saved model; replies are sampled with the cached sampler.
 
+    Raises:
+        UserError: If the model sees and cannot be sampled so.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
+
+    from seed_envs.processors import load_encoder
     from seed_trainer.acting.encoding import ChatEncoder
-    from seed_trainer.acting.generation import CachedSampler
+    from seed_trainer.acting.generation import CachedSampler, uncached
     from seed_trainer.acting.rollout import Layout, TokenPolicy
 
-    tokenizer = AutoTokenizer.from_pretrained(path)
-    model = AutoModelForCausalLM.from_pretrained(path).eval()
+    processing_class = load_encoder(path)
+    tokenizer = getattr(processing_class, "tokenizer", processing_class)
+    factory = AutoModelForCausalLM if processing_class is tokenizer else AutoModelForImageTextToText
+    model = factory.from_pretrained(path).eval()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model.to(device)
     ends = model.generation_config.eos_token_id
@@ -74,9 +82,11 @@ def model_policy(path: str, profile: Profile, decoding: Any, max_prompt_length: 
     generator = torch.Generator(device=device)
     generator.manual_seed(seed)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-    sampler = CachedSampler(lambda: nullcontext(model), eos, pad, device, generator)
+    encoder = ChatEncoder(processing_class, tokenizer, eos_token_ids=eos)
+    if obstacle := uncached(model, encoder.pictures):
+        raise UserError(f"policy={path!r} cannot play here: {obstacle}; use a model like Qwen2.5-VL, or policy=oracle")
+    sampler = CachedSampler(lambda: nullcontext(model), eos, pad, device, generator, encoder.pictures)
     layout: Layout = "episode" if profile.style == "growing" else "turn"
-    encoder = ChatEncoder(tokenizer, tokenizer, eos_token_ids=eos)
     return TokenPolicy(encoder, sampler, profile, layout, decoding, max_prompt_length)
 
 
@@ -104,9 +114,20 @@ def claim(folder: Path, identity: Mapping[str, Any]) -> None:
 
 
 def read_trajectories(path: Path) -> Iterator[tuple[int, Trajectory]]:
-    """Yield number and trajectory of every finished episode of a file; a torn line is ignored."""
+    """Yield number and trajectory of every finished episode of a file, with its pictures; a torn line is ignored."""
+    pictures = PictureFiles(path.parent)
     for record in read_records(path):
-        yield int(record["number"]), Trajectory.from_json(record["trajectory"])
+        episode = Trajectory.from_json(record["trajectory"])
+        for step in episode.steps:
+            step.messages = pictures.unpacked(step.messages)
+        yield int(record["number"]), episode
+
+
+def _as_json(episode: Trajectory, pictures: PictureFiles) -> dict[str, Any]:
+    record = episode.to_json()
+    for line, step in zip(record["steps"], episode.steps, strict=True):
+        line["messages"] = pictures.packed(step.messages)
+    return record
 
 
 def collect(
@@ -133,12 +154,13 @@ def collect(
     for number, episode in done.items():
         if number >= len(tasks) or (tasks[number].task_id or episode.task_id) != episode.task_id:
             raise UserError(f"{path} holds episodes of another collection; choose another --output_dir")
+    pictures = PictureFiles(folder)
     missing = [number for number in range(len(tasks)) if number not in done]
     folder.mkdir(parents=True, exist_ok=True)
     with Journal(path, shared=True) as journal:
 
         def finish(index: int, episode: Trajectory) -> None:
-            journal.append_record({"number": missing[index], "trajectory": episode.to_json()})
+            journal.append_record({"number": missing[index], "trajectory": _as_json(episode, pictures)})
             done[missing[index]] = episode
             progress()
 

@@ -15,6 +15,7 @@ from seed_trainer.skills.analyzer import analysis_messages
 from seed_trainer.skills.library import SkillLibrary
 from seed_trainer.skills.prompts import Analyzer, outcome_of, training_answer
 from seed_trainer.stage1.annotators import Annotation
+from seed_trainer.stage1.pictures import PictureFiles
 
 SFT_FILE = "sft.jsonl"
 SCHEMA_VERSION = 1
@@ -57,11 +58,12 @@ def plain_summary(episode: Trajectory) -> str:
 
 
 def write_examples(path: Path, records: Iterator[dict[str, Any]]) -> int:
-    """Write records in place of what the file held, all or nothing, and return their number."""
-    count = 0
+    """Write records in place of what the file held, all or nothing, and return their number; pictures lie beside it."""
+    count, pictures = 0, PictureFiles(path.parent)
     with replacing(path) as file:
         for record in records:
-            file.write(json.dumps(conceal(record), ensure_ascii=False) + "\n")
+            shown = {**record, "prompt": pictures.packed(record["prompt"])} if "prompt" in record else record
+            file.write(json.dumps(conceal(shown), ensure_ascii=False) + "\n")
             count += 1
     return count
 

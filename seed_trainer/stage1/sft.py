@@ -5,18 +5,22 @@ The loss is on the answer only. Examples longer than the limit are named and lef
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import datasets
 from datasets import Dataset
-from transformers import PreTrainedTokenizerBase
 from transformers.trainer_utils import IntervalStrategy
 from trl import SFTConfig, SFTTrainer
 
+from seed_trainer.acting.encoding import ChatEncoder
+from seed_trainer.errors import UserError
 from seed_trainer.keeping.identity import examples_fact, model_fact, run_identity
 from seed_trainer.keeping.kept import KeptTrainer
 from seed_trainer.settings.options import RESUME_ANYWAY, option
+from seed_trainer.stage1.pictures import PictureFiles, names_of
 from seed_trainer.watching.callbacks import RunFiles
 
 
@@ -35,15 +39,29 @@ class SEEDSFTConfig(SFTConfig):
 
 
 def split_by_length(
-    records: Sequence[dict[str, Any]], tokenizer: PreTrainedTokenizerBase, max_length: int | None
+    records: Sequence[dict[str, Any]], processing_class: Any, max_length: int | None, folder: Path = Path()
 ) -> tuple[list[dict[str, Any]], list[tuple[int, int]]]:
-    """Return the examples that fit, and index and length of those that do not."""
+    """Return the examples that fit, and index and length of those that do not.
+
+    Args:
+        records: Examples.
+        processing_class: Tokenizer, or processor of a model that sees.
+        max_length: The limit in tokens.
+        folder: Where the pictures of the examples are.
+
+    Raises:
+        UserError: If examples show pictures to a model that reads text alone.
+    """
+    encoder = ChatEncoder(processing_class, getattr(processing_class, "tokenizer", processing_class))
+    pictures = PictureFiles(folder)
+    if encoder.pictures is None and any(names_of(record["prompt"]) for record in records):
+        raise UserError("the examples show pictures and the model reads text alone; train a vision-language model")
     kept, too_long = [], []
     for index, record in enumerate(records):
-        encoded = tokenizer.apply_chat_template([*record["prompt"], *record["completion"]], tokenize=True)
-        ids: Any = encoded["input_ids"] if isinstance(encoded, Mapping) else encoded
-        if max_length is not None and len(ids) > max_length:
-            too_long.append((index, len(ids)))
+        messages = [*pictures.unpacked(record["prompt"]), *record["completion"]]
+        length = encoder.length(messages, generation_prompt=False)
+        if max_length is not None and length > max_length:
+            too_long.append((index, length))
         else:
             kept.append(record)
     return kept, too_long
@@ -70,25 +88,49 @@ def sft_identity(
     return run_identity(args, model=model_fact(model), **facts)
 
 
+def as_dataset(records: Sequence[dict[str, Any]], folder: Path = Path()) -> Dataset:
+    """Return examples as TRL reads them; pictures are a column of files, decoded batch by batch."""
+    if not any(names_of(record["prompt"]) for record in records):
+        return Dataset.from_list([{key: record[key] for key in ("prompt", "completion")} for record in records])
+    files = PictureFiles(folder)
+    rows = [
+        {
+            # One type per column: what is a string in text data is a list of parts here.
+            "prompt": [{**message, "content": _parts(message["content"])} for message in record["prompt"]],
+            "completion": record["completion"],
+            "images": [str(files.path(name)) for name in names_of(record["prompt"])],
+        }
+        for record in records
+    ]
+    return Dataset.from_list(rows).cast_column("images", datasets.List(datasets.Image()))
+
+
+def _parts(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return [{"type": part["type"], "text": part.get("text")} for part in parts]
+
+
 def build_sft_trainer(
     model: Any,
-    tokenizer: PreTrainedTokenizerBase,
+    processing_class: Any,
     args: SEEDSFTConfig,
     records: Sequence[dict[str, Any]],
     validation_share: float = 0.1,
     peft_config: Any = None,
+    folder: Path = Path(),
 ) -> SEEDSFTTrainer:
     """Return the trainer of stage 1.
 
     Args:
         model: Path or model.
-        tokenizer: Its tokenizer.
+        processing_class: Its tokenizer, or its processor if it sees.
         args: Configuration.
         records: Examples that fit.
         validation_share: Share held out for the evaluation loss; whole examples, drawn with ``args.seed``.
         peft_config: Adapter configuration.
+        folder: Where the pictures of the examples are.
     """
-    data = Dataset.from_list([{"prompt": record["prompt"], "completion": record["completion"]} for record in records])
+    data = as_dataset(records, folder)
     held_out = None
     if validation_share > 0 and len(data) * validation_share >= 1:
         parts = data.train_test_split(test_size=validation_share, seed=args.seed)
@@ -102,7 +144,7 @@ def build_sft_trainer(
         args=args,
         train_dataset=data,
         eval_dataset=held_out,
-        processing_class=tokenizer,
+        processing_class=processing_class,
         peft_config=peft_config,
         callbacks=[lines],
     )

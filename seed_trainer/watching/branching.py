@@ -22,6 +22,7 @@ from seed_envs.trajectory import Trajectory
 from seed_trainer.acting.actor import Actor
 from seed_trainer.acting.encoding import TokenIds
 from seed_trainer.acting.generation import Decoding, Sampled, Sampler
+from seed_trainer.acting.pictures import COUNTS
 from seed_trainer.acting.rollout import TurnTokens, tokens_of
 from seed_trainer.learning.analyst import Analyst
 from seed_trainer.learning.batches import build_rows
@@ -91,7 +92,10 @@ class ForcedSampler:
         self._turns.update(keys)
         free = [index for index, (_, whole) in enumerate(starts) if not whole]
         sampled = self.inner.sample(
-            [keys[index] for index in free], [contexts[index] + starts[index][0] for index in free], decoding
+            [keys[index] for index in free],
+            [contexts[index] + starts[index][0] for index in free],
+            decoding,
+            [images[index] for index in free] if images else None,
         )
         replies = {
             index: (starts[index][0] + result.ids)[: decoding.max_new_tokens]
@@ -233,7 +237,9 @@ def _states(trainer: Measured, tasks: Sequence[TaskSpec], rng: np.random.Generat
 def _decision(trainer: Measured, tokens: TurnTokens) -> tuple[int, TokenIds, np.ndarray[Any, np.dtype[np.float64]]]:
     """Return place, candidate tokens and renormalised probabilities of the most uncertain token of a reply."""
     ids = torch.tensor([tokens.prompt_ids + tokens.reply_ids], device=trainer.teaching.accelerator.device)
-    logits: Tensor = trainer.scorer.unwrapped(input_ids=ids).logits[0, len(tokens.prompt_ids) - 1 : -1]
+    pictures = trainer.actor.encoder.picture_fields([tokens.images], ids.device)
+    seen = {name: value for name, value in trainer.scorer.seeing(ids, pictures).items() if name not in COUNTS}
+    logits: Tensor = trainer.scorer.unwrapped(input_ids=ids, **seen).logits[0, len(tokens.prompt_ids) - 1 : -1]
     logps_TV = torch.log_softmax(logits.float() / (trainer.actor.args.temperature or 1.0), dim=-1)
     at = int((-(logps_TV.exp() * logps_TV).sum(-1)).argmax())
     probabilities, candidates = logps_TV[at].exp().sort(descending=True)
@@ -281,7 +287,7 @@ def branch_gates(
     gates = [0.0] * len(episodes)
     for start in range(0, len(rows), batch):
         part = rows[start : start + batch]
-        scores = trainer.scorer.scores(trainer.teaching.text_batch(part, teaches), trainer.gate_rule)
+        scores = trainer.scorer.scores(trainer.teaching.batch(part, teaches), trainer.gate_rule)
         for at, row in enumerate(part):
             if teaches[row.episode]:
                 sampled = [i for i, turn in enumerate(row.turn_of) if turn == turns[row.episode] and row.mask[i]]

@@ -169,21 +169,6 @@ def test_missing_pieces_are_named(capsys: pytest.CaptureFixture[str], tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("env_id", "profile", "instead"),
-    [("seed/EZPoints-v0", "strict", "--env_profile strict-text"), ("seed/Sokoban-v0", "strict", "strict-text")],
-)
-def test_stage_1_data_refuses_pictures_before_it_plays(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], env_id: str, profile: str, instead: str
-) -> None:
-    out = tmp_path / "data"
-    flags = ["--env_id", env_id, "--env_profile", profile, "--tasks", "3", "--split", "test"]
-    assert main(["data", *flags, "--output_dir", str(out)]) == 2
-    (error,) = capsys.readouterr().err.strip().splitlines()
-    assert "shows pictures" in error and instead in error
-    assert not out.exists()
-
-
-@pytest.mark.parametrize(
     ("flags", "message"),
     [
         (["--annotator", "rules_terse", "--env_id", "seed/SearchQA-v0"], "has no short rules; use --annotator rules"),
