@@ -7,6 +7,7 @@ the plain policy, logs, and saves what transformers would forget. The step is ad
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,8 @@ class SEEDRun(KeptTrainer, GRPOTrainer):
         self.analyst = Analyst(args, self.encoder, sampler, profile, lambda: self.accelerator.unwrap_model(self.model))
         # Who scores and who teaches
         self.clock = Clock()
+        if reader is not None:
+            reader.timed = functools.partial(self.clock, "pictures")
         self.teacher_weights = TeacherWeights(args)
         self.scorer = Scorer(self, args, self.teacher_weights, self.clock, reader)
         self.teaching = Teaching(args, self.scorer, self.encoder, profile)

@@ -7,7 +7,8 @@ and tensors. Both are kept under the picture's content, so that rollout, scoring
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +54,9 @@ class PictureReader:
 
     Args:
         processor: Processor of a vision-language model.
+
+    Attributes:
+        timed: Opened around the processor's work.
     """
 
     def __init__(self, processor: Any) -> None:
@@ -62,6 +66,7 @@ class PictureReader:
         self.types: tuple[str, ...] = ()
         self._known: dict[bytes, Picture] = {}
         self._size = 0
+        self.timed: Callable[[], AbstractContextManager[None]] = nullcontext
         self._alike = False
 
     def read(self, pictures: Sequence[Any]) -> list[Picture]:
@@ -72,7 +77,8 @@ class PictureReader:
             self._known, self._size = {}, 0
             fresh = dict(zip(keys, pictures, strict=True))
         if fresh:
-            read = self._process(list(fresh.values()))
+            with self.timed():
+                read = self._process(list(fresh.values()))
             self._known.update(zip(fresh, read, strict=True))
             self._size += sum(tensor.nbytes for picture in read for tensor in picture.fields.values())
         return [self._known[key] for key in keys]

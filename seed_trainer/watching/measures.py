@@ -205,7 +205,7 @@ def log_tokens(sink: MetricSink, state: TrainerState, accelerator: Accelerator, 
     sink.append({"completions/mean_length": _mean(lengths), "completions/max_length": max(lengths, default=math.nan)})
 
 
-PARTS_OF_A_STEP = ("rollout", "skills", "scoring", "teacher", "staleness", "records")
+PARTS_OF_A_STEP = ("pictures", "rollout", "skills", "scoring", "teacher", "staleness", "records")
 """Timed parts that lie inside a training step; what is left of it is the update."""
 
 

@@ -175,6 +175,7 @@ def test_one_picture_goes_through_the_processor_once_a_round(build: Build, monke
 
     monkeypatch.setattr(processor, "preprocess", counting)
     trainer.train()
+    assert sum(line.get("time/pictures", 0.0) for line in trainer.state.log_history) > 0
     # Two episodes of a task see the same three pictures; the analyzer reads no others.
     assert len(set(seen)) == 12
     assert len(seen) <= 12 + 2, "two pictures once more, to see whether several in one conversation are read alike"
