@@ -202,7 +202,7 @@ def _optimal_steps(extras: dict[str, Any]) -> int | None:
     """Of the environments' privileged extras; each keeps its own under ``oracle``."""
     oracles = (part.get("oracle") for part in extras.values() if isinstance(part, dict))
     found = (oracle.get("optimal_steps") for oracle in oracles if isinstance(oracle, dict))
-    return next((steps for steps in found if type(steps) is int), None)
+    return next((int(steps) for steps in found if isinstance(steps, int) and not isinstance(steps, bool)), None)
 
 
 def _told(extras: dict[str, Any], key: str) -> dict[str, Any]:
