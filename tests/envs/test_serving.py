@@ -364,7 +364,7 @@ def test_what_cannot_be_served_is_said_at_once(capsys):
         (["seed/Sokoban-v1"], "is unknown; expected one of"),
         ([SOKOBAN, SOKOBAN], "each once"),
         ([SOKOBAN, "--host", "0.0.0.0"], "SEED_SERVE_TOKEN"),
-        ([SOKOBAN, "--profile", "papre"], "it has ['paper'"),
+        ([SOKOBAN, "--profile", "papre"], "Did you mean 'paper'"),
         ([SOKOBAN, "--env-arg", "levles=classic"], "'levels'"),
         ([SOKOBAN, "--max-sessions", "0"], "at least 1"),
         ([SOKOBAN, "--idle-seconds", "0"], "above 0"),
