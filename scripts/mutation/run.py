@@ -171,6 +171,11 @@ def _child(tests: Sequence[str], fault: Fault | None, work: Path, limit: float) 
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(work / "hypothesis")
     if fault is not None:
         sys.meta_path.insert(0, _Finder(fault))
+        try:  # pytest calls it a usage error when a conftest cannot be imported
+            importlib.import_module(module_name(fault.path))
+        except Exception as error:
+            (work / "failed").write_text(f"import: {type(error).__name__}", encoding="utf-8")
+            return int(pytest.ExitCode.TESTS_FAILED)
     options = [
         "-x",
         "-q",

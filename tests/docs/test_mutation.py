@@ -73,7 +73,8 @@ def test_the_lists_fit_the_code(repo, monkeypatch):
 
 TOY = {
     "seed_envs/__init__.py": "",
-    "seed_envs/toy.py": "def half(x):\n    return x / 2\n\ndef spare(x):\n    return x + 0\n",
+    "seed_envs/toy.py": "assert True\n\ndef half(x):\n    return x / 2\n\ndef spare(x):\n    return x + 0\n",
+    "conftest.py": "import seed_envs.toy\n",
     "good.py": "from seed_envs.toy import half\ndef test_half(): assert half(4) == 2\n",
     "bad.py": "def test_always(): assert False\n",
     "core.ini": "[seed_envs/toy.py]\ntests = {test}\n",
@@ -90,8 +91,8 @@ def test_a_run_finds_what_survives_and_does_not_trust_tests_that_always_fail(rep
     run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert run.returncode == code, run.stdout + run.stderr
     if code == 1:
-        assert "4 faults: {'failed': 2, 'passed': 2}; noticed or equivalent: 50.0%" in run.stdout
-        assert " 50.0% of   4 in seed_envs/toy.py: {'failed': 2, 'passed': 2}" in run.stdout
-        assert "survived: seed_envs/toy.py:5  seed_envs/toy.py spare: return x + 0  =>  return x - 0" in run.stdout
+        assert "5 faults: {'failed': 3, 'passed': 2}; noticed or equivalent: 60.0%" in run.stdout
+        assert " 60.0% of   5 in seed_envs/toy.py: {'failed': 3, 'passed': 2}" in run.stdout
+        assert "survived: seed_envs/toy.py:7  seed_envs/toy.py spare: return x + 0  =>  return x - 0" in run.stdout
     else:
         assert "tests fail without a fault" in run.stdout
