@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from seed_trainer.learning.distillation import distillation_BT
-from seed_trainer.learning.scores import GateRule, Scores
+from seed_trainer.learning.scores import GateRule, Scores, batch_scores
 from seed_trainer.settings.options import SEEDOptions
 from seed_trainer.watching import diagnostics, gate_watch, value_alignment
 from seed_trainer.watching.gate_proxy import GateProxy
@@ -128,6 +128,14 @@ def test_a_term_over_whole_distributions_is_not_made_up_from_sampled_tokens() ->
     scores = Scores(zeros, zeros, zeros, None, zeros, zeros, torch.zeros(1), GateRule("gap", 1.0))
     with pytest.raises(ValueError, match="opd_term='jsd' cannot be computed from sampled tokens"):
         distillation_BT(SEEDOptions(opd_term="jsd"), scores)
+
+
+def test_the_sampling_policy_is_the_stored_one_or_the_student_as_a_number() -> None:
+    student = torch.zeros(1, 2, requires_grad=True)
+    batch = {"completion_mask": torch.ones(1, 2), "episode": torch.zeros(1)}
+    assert not batch_scores(batch, GateRule("gap", 1.0), student, student, None).old.requires_grad
+    stored = {**batch, "old_per_token_logps": torch.ones(1, 2)}
+    assert batch_scores(stored, GateRule("gap", 1.0), student, student, None).old.tolist() == [[1.0, 1.0]]
 
 
 def test_entropy_check_of_the_toy() -> None:
