@@ -21,7 +21,7 @@ from seed_trainer.tiny.sight.words import IMAGE, build_tokenizer
 
 TASKS_A_REPORT = 64
 
-MOVES = Curriculum(attempts=3, clean=True, competence=0.6, described=0.4)
+MOVES = Curriculum(attempts=3, clean=True, competence=0.6, described=0.4, analyses=True)
 BASE = Curriculum(attempts=2, advised=2, analyses=True)
 
 
@@ -36,7 +36,7 @@ class Course:
 
 COURSES: tuple[Course, ...] = (
     Course("moves", MOVES, {"ezpoints": 500}),
-    Course("base", BASE, {"ezpoints": 150}),
+    Course("base", BASE, {"ezpoints": 200}),
 )
 
 
