@@ -75,6 +75,12 @@ def load_processor(name: str, revision: str | None = None) -> Any:
     return processor
 
 
+class _NoVideo:
+    """Stands where a video half would: SmolVLM asks it for these before every conversation, with or without a video."""
+
+    num_frames = fps = None
+
+
 def image_only(processor: Any) -> Any:
     """A processor class that does without its video half.
 
@@ -82,10 +88,12 @@ def image_only(processor: Any) -> Any:
         processor: A class of transformers.
 
     Returns:
-        A class of the same name whose ``video_processor`` is None: neither read, nor used, nor saved.
+        A class of the same name whose video half is neither read, nor used, nor saved.
     """
 
     class ImageOnly(processor):
+        video_processor = _NoVideo
+
         @classmethod
         def get_attributes(cls) -> list[str]:
             return [part for part in processor.get_attributes() if part != "video_processor"]

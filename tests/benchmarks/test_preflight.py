@@ -83,9 +83,10 @@ def test_two_questions_before_the_run_and_a_remark_about_its_answer(capsys, suit
         what = ["--suite", suite, "--agent", f"openai:m@{server.url}", "--limit", 1, "--max-steps", 1]
         code, out, _ = run(capsys, *what, "--dry-run")
         assert code == 0 and '"planned": 1' in out
-        assert [path for _, path, _, _ in server.seen] == ["/v1/models", *["/v1/chat/completions"] * 2]
+        asked = ["/v1/models", "/v1/chat/completions", "/api/ps", "/v1/chat/completions"]
+        assert [path for _, path, _, _ in server.seen] == asked
         code, out, _ = run(capsys, *what, "--out", tmp_path / "run", "--quiet")
-        assert code == 0 and len(server.seen) == 3 + 3 + 2, "the same questions, the model's identity, one turn"
+        assert code == 0 and len(server.seen) == 4 + 4 + 2, "the same questions, the model's identity, one turn"
 
 
 def test_a_run_tells_that_the_endpoint_is_asked_again(capsys, suite, tmp_path):
