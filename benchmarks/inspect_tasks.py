@@ -31,6 +31,7 @@ from inspect_ai.util import registry_info
 from seed_envs.chat import Message
 from seed_envs.endpoints.wire import image_url
 from seed_envs.integrations.episode import Episode
+from seed_envs.profiles import check_in_text
 from seed_envs.trajectory import StopReason
 
 from .suite import Suite
@@ -49,6 +50,7 @@ def suite_task(suite: str, profile: str = "", max_steps: int | None = None) -> T
     """
     found = find_suite(suite)
     chosen = profile or found.profile
+    check_in_text(found.find_profile(chosen), "the Inspect task")
     samples = [Sample(id=task_id, input=task_id) for task_id in found.load_tasks(chosen)]
     make = partial(_episode, found, chosen, max_steps)
     return Task(dataset=MemoryDataset(samples, name=suite), solver=play(make), scorer=outcome(), name=suite)

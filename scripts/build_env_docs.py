@@ -10,10 +10,11 @@ import argparse
 import inspect
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from seed_envs.profiles import Profile
+from seed_envs.profiles import Profile, profile_table
 from seed_envs.registration import ENVIRONMENTS, EnvRow, load_attribute
 from seed_trainer.watching.diagnostics import markdown as metrics_page
 
@@ -64,7 +65,7 @@ def picture(name: str) -> str:
     return ""
 
 
-def profile_table(profiles: dict[str, Profile]) -> str:
+def table_of(profiles: Mapping[str, Profile]) -> str:
     """The profiles of an environment as a Markdown table."""
     lines = [
         "| profile | steps | history | style | invalid action | reward | source |",
@@ -96,7 +97,7 @@ def build_pages() -> dict[str, str]:
         pages[name] = (
             f"{NOTE}\n\n# {env_class.__name__}\n\n{picture(Path(name).stem)}{description(env_class)}\n\n"
             f"## Ids\n\n| id | step limit | arguments |\n|---|---|---|\n{listed}\n\n"
-            f"## Profiles\n\n{profile_table(load_attribute(row.profiles))}\n"
+            f"## Profiles\n\n{table_of(profile_table(row.id))}\n"
         )
     return pages
 

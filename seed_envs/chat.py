@@ -29,6 +29,12 @@ def user_message(text: str, image: Any = None) -> Message:
     return {"role": "user", "content": [{"type": "image", "image": image}, {"type": "text", "text": text}]}
 
 
+def offered_tools(messages: Sequence[Message]) -> tuple[list[Message], list[dict[str, Any]] | None]:
+    """A conversation as chat templates and endpoints take it, and beside it the schemas of its tools, or None."""
+    tools = next((message["tools"] for message in messages if message.get("tools")), None)
+    return [{name: value for name, value in message.items() if name != "tools"} for message in messages], tools
+
+
 def build_messages(
     profile: Profile, turns: Sequence[TurnContext], replies: Sequence[str], skill: str = ""
 ) -> list[Message]:
@@ -42,9 +48,12 @@ def build_messages(
         skill: Hindsight skill to splice into the template's slot; empty at inference.
 
     Returns:
-        Messages, optionally headed by the profile's system message.
+        Messages, optionally headed by the profile's system message, which holds the tools under ``"tools"``.
     """
     messages: list[Message] = [{"role": "system", "content": profile.system}] if profile.system else []
+    if profile.action_format.tools:
+        head = messages or [{"role": "system", "content": ""}]
+        messages = [{**head[0], "tools": [tool.schema() for tool in profile.action_format.tools]}]
     if profile.style == "window":
         turn = turns[-1]
         return [*messages, user_message(profile.template.render(turn, skill), turn.image)]

@@ -19,7 +19,7 @@ import gymnasium as gym
 from seed_envs.base import SeedEnv
 from seed_envs.chat import Message, build_messages
 from seed_envs.errors import DataMissing, DependencyMissing, PreflightFailed, RetrievalError, UnknownOption
-from seed_envs.profiles import Profile
+from seed_envs.profiles import Profile, shows_pictures
 from seed_envs.rollout import Policy, Request
 from seed_envs.tasks import TaskSpec
 
@@ -143,11 +143,6 @@ def first_request(env: gym.Env[Any, Any], profile: Profile, task: TaskSpec) -> R
     turn = info["turn"]
     messages = build_messages(profile, [turn], [])
     return Request(0, 0, messages, turn, task, lambda method: getattr(env.unwrapped, method)())
-
-
-def shows_pictures(profile: Profile) -> bool:
-    """Whether an environment shows pictures under a profile."""
-    return "image" in str(profile.env_kwargs.get("obs_mode", "text"))
 
 
 def text_profiles(profile: Profile, profiles: Mapping[str, Profile]) -> list[str]:

@@ -8,14 +8,15 @@ environment (``prompts.py``); this module holds only their shape.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from seed_envs.arguments import check_choice
-from seed_envs.errors import UnknownProfile, close_matches
+from seed_envs.errors import UnknownOption, UnknownProfile, close_matches
 from seed_envs.markers import defuse
 from seed_envs.registration import find_row, load_attribute
 from seed_envs.replies import ActionFormat, ParsedAction, check_fields
+from seed_envs.tools import Tool, tools_of
 
 __all__ = ["ActionFormat", "ParsedAction", "Profile", "PromptTemplate", "TurnContext", "get_profile"]
 
@@ -181,14 +182,62 @@ class Profile:
         return cls(**{**value, "template": template, "action_format": action_format})
 
 
+def shows_pictures(profile: Profile) -> bool:
+    """Whether an environment shows pictures under a profile."""
+    return "image" in str(profile.env_kwargs.get("obs_mode", "text"))
+
+
+_SHOWN = "{observation}\n{admissible}"
+_TOOLS_SYSTEM = (
+    "Solve the task by calling the tools: exactly one call per turn. Actions that are possible now are listed with a "
+    "star where they are known."
+)
+
+
+def tools_profile(base: Profile, tools: Sequence[Tool]) -> Profile:
+    """A profile in which the model acts by tool calls: the setting of ``base``, in words that fit any environment.
+
+    The schemas go beside the system message (:func:`seed_envs.chat.offered_tools`), so that the model's own chat
+    template, or the endpoint, puts them into words.
+    """
+    template = PromptTemplate(
+        first=f"{{goal}}{{skill}}\n\n{_SHOWN}",
+        turn=f"{{goal}}{{skill}}\n\n{{history}}\n\nNow: {_SHOWN}",
+        history_item="Observation {number}: {observation}\nAction {number}: {action}",
+        admissible_item="* {action}",
+        hidden_actions=base.template.hidden_actions,
+    )
+    form = ActionFormat("tools", lower=base.action_format.lower, tools=tools)
+    source = f"this package: the numbers of {base.name!r}, actions as tool calls"
+    words = {"template": template, "action_format": form, "style": "window", "system": _TOOLS_SYSTEM}
+    return replace(base, name="tools", source=source, **words)
+
+
+def check_in_text(profile: Profile, taker: str) -> None:
+    """Make sure that a model needs nothing but texts.
+
+    Args:
+        profile: A profile.
+        taker: Who hands on texts alone.
+
+    Raises:
+        UnknownOption: When it offers tools, which the model would never see.
+    """
+    if profile.action_format.tools:
+        raise UnknownOption(
+            f"{taker} hands on texts, and profile {profile.name!r} offers tools; choose another profile"
+        )
+
+
 def profile_table(env_id: str) -> Mapping[str, Profile]:
-    """All profiles of a registered environment by name.
+    """All profiles of a registered environment by name; ``tools`` follows from its first one in text.
 
     Raises:
         UnknownEnvironment: For an id that is not in the table.
     """
     table: Mapping[str, Profile] = load_attribute(find_row(env_id).profiles)
-    return table
+    base = next((profile for profile in table.values() if not shows_pictures(profile)), next(iter(table.values())))
+    return {"tools": tools_profile(base, tools_of(env_id)), **table}
 
 
 def get_profile(env_id: str, name: str) -> Profile:

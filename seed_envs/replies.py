@@ -18,6 +18,8 @@ from typing import Literal, NamedTuple
 
 from seed_envs.arguments import check_choice
 from seed_envs.errors import close_matches
+from seed_envs.tool_calls import read_call, write_call
+from seed_envs.tools import Tool
 
 
 class ParsedAction(NamedTuple):
@@ -49,7 +51,7 @@ class ActionFormat:
     Attributes:
         kind: ``"raw"`` sends the reply as it is; ``"tags"`` takes the text of an ``<action>`` block; ``"blocks"``
             sends the first block of one of several tags, the tags included (:func:`read_blocks`); ``"json"`` takes the
-            string under ``json_key`` of one JSON object.
+            string under ``json_key`` of one JSON object; ``"tools"`` reads a call of one of ``tools``.
         tag: Tag name for ``"tags"``.
         tags: Tag names for ``"blocks"``, in order of precedence.
         which: Which block counts when there are several (tolerant ``"tags"``).
@@ -60,11 +62,12 @@ class ActionFormat:
         refuse_cjk: A reply with Chinese characters is invalid (its action is sent all the same).
         fallback_tail: Characters from the end of the reply that are sent when nothing can be read (0: send "").
         json_key: Key for ``"json"``.
+        tools: What may be called, for ``"tools"``; as dictionaries when the format is made again from a spec.
         max_length: Longer replies are not looked at.
         reply: Format string of a well-formed reply with ``{action}`` and ``{thought}`` (for oracle and random agents).
     """
 
-    kind: Literal["raw", "tags", "blocks", "json"] = "raw"
+    kind: Literal["raw", "tags", "blocks", "json", "tools"] = "raw"
     tag: str = "action"
     tags: Sequence[str] = ("search", "answer")
     which: Literal["first", "last"] = "first"
@@ -76,12 +79,15 @@ class ActionFormat:
     json_key: str = "action"
     max_length: int = 1_000_000
     reply: str = "{action}"
+    tools: Sequence[Tool] = ()
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, _READERS)
         check_choice("which", self.which, ("first", "last"))
         check_choice("reading", self.reading, ("tolerant", "verl-agent"))
         check_fields("the format's 'reply'", self.reply, ("action", "thought"))
+        tools = tuple(tool if isinstance(tool, Tool) else Tool(**tool) for tool in self.tools)
+        object.__setattr__(self, "tools", tools)
 
     def parse(self, reply: str) -> ParsedAction:
         """Read a reply; never raises."""
@@ -101,6 +107,8 @@ class ActionFormat:
         """A well-formed reply that carries ``action``; :meth:`parse` reads it back."""
         if self.kind == "json":
             action, thought = (json.dumps(text, ensure_ascii=False)[1:-1] for text in (action, thought))
+        if self.kind == "tools":
+            action = write_call(action, self.tools)
         return self.reply.format(action=action, thought=thought)
 
     @property
@@ -167,7 +175,17 @@ def _read_raw(form: ActionFormat, reply: str) -> _Found:
     return reply, ""
 
 
-_READERS = {"raw": _read_raw, "tags": _read_tags, "blocks": _read_blocks, "json": _read_json}
+def _read_tools(form: ActionFormat, reply: str) -> _Found:
+    return read_call(reply, form.tools)
+
+
+_READERS = {
+    "raw": _read_raw,
+    "tags": _read_tags,
+    "blocks": _read_blocks,
+    "json": _read_json,
+    "tools": _read_tools,
+}
 
 
 def find_block(text: str, tag: str) -> str | None:

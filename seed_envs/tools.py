@@ -46,6 +46,13 @@ class Tool:
         value = arguments.get(self.argument)
         return self.action.format(**{self.argument: value if isinstance(value, str) else ""})
 
+    def arguments_of(self, action: str) -> dict[str, str] | None:
+        """The arguments of the call that stands for an action; None where no call of this tool does."""
+        before, after = (part.format() for part in self.action.split(f"{{{self.argument}}}"))
+        if len(action) < len(before) + len(after) or not (action.startswith(before) and action.endswith(after)):
+            return None
+        return {self.argument: action[len(before) : len(action) - len(after)]}
+
     def as_function(self, act: Callable[..., Any], *before: str) -> Callable[..., Any]:
         """A Python function with this name, signature and docstring, for libraries that read those.
 

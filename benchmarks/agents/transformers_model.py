@@ -21,6 +21,7 @@ from seed_envs.preflight import Contestant, Say
 from seed_envs.processors import load_processor, sees
 from seed_envs.profiles import Profile
 from seed_envs.rollout import Reply, Request, failed_reply
+from seed_envs.tool_templates import render_chats
 from seed_envs.trajectory import StopReason
 
 from ..config import AgentSettings
@@ -181,10 +182,8 @@ class TransformersAgent:
 
     def _render(self, messages: Sequence[Message]) -> str:
         switch = {} if self._settings.thinking is None else {"enable_thinking": self._settings.thinking}
-        text = self._processor.apply_chat_template(
-            [_for_template(message) for message in messages], tokenize=False, add_generation_prompt=True, **switch
-        )
-        return str(text)
+        (text,) = render_chats(self._processor, [[_for_template(message) for message in messages]], True, **switch)
+        return text
 
     def _encode(self, prompts: Sequence[str], conversations: Sequence[Sequence[Message]]) -> Any:
         if not self._sees:

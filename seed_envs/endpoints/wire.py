@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seed_envs.chat import Message
+from seed_envs.chat import Message, offered_tools
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,9 @@ def request_body(model: str, messages: Sequence[Message], parameters: Mapping[st
         messages: The conversation.
         parameters: Further fields: temperature, length limit, seed, ...
     """
-    return {"model": model, "messages": [_message(message) for message in messages], **parameters}
+    messages, tools = offered_tools(messages)
+    offered = {"tools": tools} if tools else {}
+    return {"model": model, "messages": [_message(message) for message in messages], **offered, **parameters}
 
 
 def read_tokens(record: Any) -> tuple[int, int]:
@@ -83,7 +85,8 @@ def read_answer(record: Any) -> Answer:
             or message.get("reasoning")
             or _texts(message.get("reasoning_details") or [])
         )
-        text = text or _text(message.get("refusal")) or _tool_calls(message.get("tool_calls") or [])
+        text = text or _text(message.get("refusal"))
+        text = "\n".join(filter(None, [text, _tool_calls(message.get("tool_calls") or [])]))
         thoughts = thoughts or _text(reasoning)
         finish_reason = str(choice.get("finish_reason") or "")
     except (KeyError, IndexError, TypeError, AttributeError) as error:
@@ -109,7 +112,7 @@ def _texts(parts: Sequence[Any]) -> str:
 
 
 def _tool_calls(calls: Sequence[Any]) -> str:
-    """Calls of tools nobody offered, as models write them in a text: the reader of the reply decides what they mean."""
+    """Calls of tools, as models write them in a text: the reader of the reply decides what they mean."""
     functions = [call["function"] for call in calls]
     return "\n".join(
         f"<tool_call>{json.dumps({'name': each.get('name'), 'arguments': each.get('arguments')})}</tool_call>"

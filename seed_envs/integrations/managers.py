@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seed_envs.integrations.episode import Episode
-from seed_envs.profiles import Profile
+from seed_envs.profiles import Profile, check_in_text
 
 Observations = dict[str, Any]
 Info = dict[str, Any]
@@ -52,6 +52,7 @@ class EnvironmentManager:
         **env_kwargs: Any,
     ) -> None:
         self.episodes = [Episode(env_id, profile, **env_kwargs) for _ in range(env_num * group_n)]
+        check_in_text(self.episodes[0].profile, "EnvironmentManager")
         if self.episodes[0].profile.style != "window":
             name = self.episodes[0].profile.name
             raise ValueError(f"profile {name!r} of {env_id} is one growing conversation; choose one of style 'window'")

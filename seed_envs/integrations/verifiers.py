@@ -15,6 +15,7 @@ from typing import Any
 import verifiers.v1 as vf
 
 from seed_envs.integrations.episode import Episode
+from seed_envs.profiles import check_in_text
 
 __all__ = ["SeedVerifiersEnv", "SeedVerifiersTaskset"]
 
@@ -34,7 +35,9 @@ class SeedTasksetConfig(vf.TasksetConfig):
 
     def make(self) -> Episode:
         """An environment of these settings."""
-        return Episode(self.env_id, self.profile, self.max_steps, **self.env_kwargs)
+        episode = Episode(self.env_id, self.profile, self.max_steps, **self.env_kwargs)
+        check_in_text(episode.profile, "verifiers")
+        return episode
 
 
 class SeedData(vf.TaskData):

@@ -29,12 +29,12 @@ def check_environments(options: ServeOptions) -> None:
     Raises:
         SeedEnvsError: What an environment lacks: data, a package, a service, an argument, a profile.
     """
-    from seed_envs.profiles import get_profile
+    from seed_envs.profiles import check_in_text, get_profile
 
     for env_id in options.env_ids:
         find_row(env_id)
         if options.profile:
-            get_profile(env_id, options.profile)
+            check_in_text(get_profile(env_id, options.profile), "seed-serve")
         env = make(env_id, **options.env_kwargs)
         try:
             if isinstance(env.unwrapped, SeedEnv):

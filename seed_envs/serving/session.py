@@ -11,6 +11,7 @@ from seed_envs.base import SeedEnv
 from seed_envs.chat import split_observation
 from seed_envs.endpoints.wire import image_url
 from seed_envs.errors import EpisodeEnded, UnknownOption
+from seed_envs.profiles import check_in_text, get_profile
 from seed_envs.registration import make
 from seed_envs.slots import SlotResult, serve
 from seed_envs.tasks import TaskSpec
@@ -122,6 +123,8 @@ class Session:
 
     def _open(self, profile: str) -> gym.Env[Any, str]:
         if self._env is None or profile != self._made_for:
+            if profile:
+                check_in_text(get_profile(self.env_id, profile), "seed-serve")
             made = (
                 make_agent_env(self.env_id, profile, **self._env_kwargs)
                 if profile

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from seed_envs.chat import Message
+from seed_envs.tool_templates import render_chats
 from seed_trainer.acting.pictures import PictureReader
 
 TokenIds = list[int]
@@ -78,14 +79,8 @@ class ChatEncoder:
             from trl.data_utils import prepare_multimodal_messages
 
             conversations = [prepare_multimodal_messages(list(messages)) for messages in conversations]
-        texts = self.processing_class.apply_chat_template(
-            [list(messages) for messages in conversations],
-            chat_template=self.chat_template,
-            add_generation_prompt=generation_prompt,
-            tokenize=False,
-            **self.template_kwargs,
-        )
-        return list(texts)
+        variables = {"chat_template": self.chat_template, **self.template_kwargs}
+        return render_chats(self.processing_class, conversations, generation_prompt, **variables)
 
     def _encode_texts(self, texts: list[str]) -> list[TokenIds]:
         return [list(ids) for ids in self.tokenizer(texts, add_special_tokens=False)["input_ids"]] if texts else []

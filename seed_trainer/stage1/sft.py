@@ -5,7 +5,8 @@ The loss is on the answer only. Examples longer than the limit are named and lef
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from datasets import Dataset
 from transformers.trainer_utils import IntervalStrategy
 from trl import SFTConfig, SFTTrainer
 
+from seed_envs.chat import offered_tools
 from seed_trainer.acting.encoding import ChatEncoder
 from seed_trainer.errors import UserError
 from seed_trainer.keeping.identity import examples_fact, model_fact, run_identity
@@ -91,7 +93,7 @@ def sft_identity(
 def as_dataset(records: Sequence[dict[str, Any]], folder: Path = Path()) -> Dataset:
     """Return examples as TRL reads them; pictures are a column of files, decoded batch by batch."""
     if not any(names_of(record["prompt"]) for record in records):
-        return Dataset.from_list([{key: record[key] for key in ("prompt", "completion")} for record in records])
+        return Dataset.from_list([_as_text_row(record) for record in records])
     files = PictureFiles(folder)
     rows = [
         {
@@ -103,6 +105,13 @@ def as_dataset(records: Sequence[dict[str, Any]], folder: Path = Path()) -> Data
         for record in records
     ]
     return Dataset.from_list(rows).cast_column("images", datasets.List(datasets.Image()))
+
+
+def _as_text_row(record: Mapping[str, Any]) -> dict[str, Any]:
+    """An example with the tools of its conversation, where it has any, in TRL's own column, as JSON text."""
+    prompt, tools = offered_tools(record["prompt"])
+    row = {"prompt": prompt, "completion": record["completion"]}
+    return {**row, "tools": json.dumps(tools)} if tools else row
 
 
 def _parts(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
