@@ -209,8 +209,15 @@ def tools_profile(base: Profile, tools: Sequence[Tool]) -> Profile:
     )
     form = ActionFormat("tools", lower=base.action_format.lower, tools=tools)
     source = f"this package: the numbers of {base.name!r}, actions as tool calls"
-    words = {"template": template, "action_format": form, "style": "window", "system": _TOOLS_SYSTEM}
-    return replace(base, name="tools", source=source, **words)
+    return replace(
+        base,
+        name="tools",
+        template=template,
+        action_format=form,
+        style="window",
+        system=_TOOLS_SYSTEM,
+        source=source,
+    )
 
 
 def check_in_text(profile: Profile, taker: str) -> None:
@@ -236,8 +243,10 @@ def profile_table(env_id: str) -> Mapping[str, Profile]:
         UnknownEnvironment: For an id that is not in the table.
     """
     table: Mapping[str, Profile] = load_attribute(find_row(env_id).profiles)
+    if "tools" in table:
+        return table
     base = next((profile for profile in table.values() if not shows_pictures(profile)), next(iter(table.values())))
-    return {"tools": tools_profile(base, tools_of(env_id)), **table}
+    return {**table, "tools": tools_profile(base, tools_of(env_id))}
 
 
 def get_profile(env_id: str, name: str) -> Profile:

@@ -21,6 +21,7 @@ from seed_benchmarks.errors import UnknownAgent
 from seed_benchmarks.records import read_heads, read_transcripts
 from seed_benchmarks.runner import resume_run, start_run
 from seed_benchmarks.suite import Suite
+from seed_benchmarks.suites import find_suite
 from seed_envs.errors import EndpointFailed
 from seed_envs.profiles import TurnContext
 from seed_envs.rollout import Request
@@ -157,6 +158,25 @@ def test_a_whole_run_over_a_bad_line_and_its_resumption(tmp_path):
     assert result.summary["tokens"]["completion"] <= 7 * steps
     _, transcript = next(read_transcripts(tmp_path / "run" / "episodes.jsonl"))
     assert transcript["steps"][0]["meta"]["usage"]["completion_tokens"] == 7
+
+
+def push(handler, body, attempt):
+    call = {"type": "function", "function": {"name": "act", "arguments": json.dumps({"action": "up"})}}
+    handler.answer(completion(None, tool_calls=[call]))
+
+
+def test_a_run_by_tool_calls(tmp_path):
+    with serve(push) as server:
+        settings = AgentSettings(f"openai:tiny@{server.url}")
+        config = RunConfig(find_suite("sokoban/paper_text"), settings, limit=2, profile="tools", max_steps=3)
+        result = start_run(config, tmp_path / "run")
+        bodies = [body for body in server.bodies if body]
+    assert result.summary["counts"]["failed"] == 0 and bodies
+    for body in bodies:
+        (tool,) = body["tools"]
+        assert tool["function"]["name"] == "act" and all(set(each) == {"role", "content"} for each in body["messages"])
+    for _, transcript in read_transcripts(tmp_path / "run" / "episodes.jsonl"):
+        assert all((step["action"], step["format_valid"]) == ("up", True) for step in transcript["steps"])
 
 
 def test_an_interrupt_waits_for_no_endpoint(tmp_path, repo):

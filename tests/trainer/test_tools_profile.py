@@ -15,8 +15,19 @@ from seed_envs.profiles import TurnContext
 from seed_trainer.cli import main
 from seed_trainer.stage1.sft import as_dataset
 
-SHORT = ["--env_id", "seed/ALFWorld-v0", "--env_profile", "tools", "--train_split", "compact_train", "--eval_split", ""]
-ROUND = ["--eval_rounds", "0", "--rounds", "1", "--max_env_steps", "2", "--max_prompt_length", "1500"]
+SHORT = ["--env_id", "seed/EZPoints-v0", "--env_profile", "tools", "--train_split", "train", "--eval_split", ""]
+ROUND = [
+    "--eval_rounds",
+    "0",
+    "--rounds",
+    "1",
+    "--env_max_steps",
+    "2",
+    "--max_prompt_length",
+    "1500",
+    "--steps_per_generation",
+    "1",
+]
 
 
 @pytest.fixture
@@ -35,13 +46,15 @@ def model(tmp_path: Path, data_dir: Path) -> Path:
     return tmp_path / "model"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["turn", "episode"])
 def test_a_round_of_training(model: Path, tmp_path: Path, layout: str) -> None:
     run = tmp_path / "run"
     options = ["rl", "--config", "smoke_cpu", "--model_name_or_path", str(model), "--output_dir", str(run)]
     assert main([*options, *SHORT, *ROUND, "--rollout_layout", layout]) == 0
     episodes = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
-    assert episodes
+    turns = [turn for episode in episodes for turn in episode["turns"]]
+    assert turns and all(not turn["readable"] and "tool call" in turn["reason"] for turn in turns)  # random weights
 
 
 def test_a_template_without_tools_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
