@@ -51,7 +51,7 @@ def model(tmp_path: Path, data_dir: Path) -> Path:
 def test_a_round_of_training(model: Path, tmp_path: Path, layout: str) -> None:
     run = tmp_path / "run"
     options = ["rl", "--config", "smoke_cpu", "--model_name_or_path", str(model), "--output_dir", str(run)]
-    assert main([*options, *SHORT, *ROUND, "--rollout_layout", layout]) == 0
+    assert main([*options, *SHORT, *ROUND, "--steps_per_generation", "1", "--rollout_layout", layout]) == 0
     episodes = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
     turns = [turn for episode in episodes for turn in episode["turns"]]
     assert turns and all(not turn["readable"] and "tool call" in turn["reason"] for turn in turns)  # random weights
