@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from typing import Any
 
 from openai import OpenAI
 
@@ -18,10 +19,10 @@ if __name__ == "__main__":
     client = OpenAI(base_url=url, api_key=os.environ.get("SEED_API_KEY", "none"))
     episode = Episode(env_id)
     episode.reset(seed=0)
-    messages = [{"role": "user", "content": f"Solve the task by calling the tools.\n\n{episode.view()}"}]
-    tools = [tool.schema() for tool in episode.tools]
+    messages: list[Any] = [{"role": "user", "content": f"Solve the task by calling the tools.\n\n{episode.view()}"}]
+    tools: list[Any] = [tool.schema() for tool in episode.tools]
     while not episode.done:
-        said = client.chat.completions.create(model=model, messages=messages, tools=tools).choices[0].message
+        said: Any = client.chat.completions.create(model=model, messages=messages, tools=tools).choices[0].message
         messages.append(said.model_dump(exclude_none=True))
         if not said.tool_calls:
             break

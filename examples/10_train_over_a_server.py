@@ -40,9 +40,14 @@ class Rollouts:
         return {key: [episode[key] for episode in episodes] for key in episodes[0]}
 
     def _play(self, task: int, trainer: GRPOTrainer) -> dict[str, Any]:
-        tokenizer, result = trainer.processing_class, self._env.reset(split="compact_train", index=task)
+        tokenizer: Any = trainer.processing_class
+        result = self._env.reset(split="compact_train", index=task)
         accepted = 0
-        messages, prompt, ids, logprobs, mask = [], [], [], [], []
+        messages: list[dict[str, str]] = []
+        prompt: list[int] = []
+        ids: list[int] = []
+        logprobs: list[float] = []
+        mask: list[int] = []
         for turn in range(TURNS):
             messages.append({"role": "user", "content": result.observation.prompt})
             seen = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
@@ -77,9 +82,9 @@ def _write(model: Any, ids: list[int], end: int) -> tuple[list[int], list[float]
     return written, scores
 
 
-def reward(completions: list[Any], score: list[float], **rest: Any) -> list[float]:
+def reward(completions: list[Any], score: list[float], **rest: Any) -> list[float | None]:
     """What the episodes were worth."""
-    return score
+    return list(score)
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from ray.tune.registry import register_env
 import seed_envs
 from seed_envs.wrappers import DiscreteActions, PixelObservation
 
-LEVELS = {"obs_mode": "image", "tile": 16, "size": 5, "min_steps": 1, "max_steps": 3, "rules": "strict"}
+LEVELS: dict[str, Any] = {"obs_mode": "image", "tile": 16, "size": 5, "min_steps": 1, "max_steps": 3, "rules": "strict"}
 
 
 def make(config: dict[str, Any]) -> gym.Env:
@@ -33,7 +33,7 @@ def make(config: dict[str, Any]) -> gym.Env:
 if __name__ == "__main__":
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     register_env("sokoban", make)
-    network = DefaultModelConfig(conv_filters=[[16, 8, 4], [32, 4, 2]], head_fcnet_hiddens=[128])
+    network = DefaultModelConfig(conv_filters=[[16, 8, 4], [32, 4, 2]], head_fcnet_hiddens=[128])  # type: ignore[list-item]
     config = (
         PPOConfig()
         .environment("sokoban")

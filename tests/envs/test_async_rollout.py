@@ -122,7 +122,7 @@ def fails(request):
         (Raises(), "raised OSError: no server"),
         (Threads(fails), "raised OSError: no server"),
         (Threads(lambda request: "right"), "returned str; expected seed_envs.Reply"),
-        (Threads(lambda request: Reply(3)), "text is int"),
+        (Threads(lambda request: Reply(3)), "text is int"),  # type: ignore[arg-type]
     ],
 )
 def test_a_policy_that_breaks_its_promise_ends_the_rollout(policy, text):

@@ -56,7 +56,7 @@ def test_it_wins_by_looking_and_writes_skills_of_its_own_attempts() -> None:
     with contextlib.closing(Actor.load(FOLDER, ENV_ID, PROFILE)) as actor:
         seen, skills = actor.play(tasks, 0.0), actor.write(actor.play(tasks, 1.0))
         actor.player.close()
-        actor.player = EpisodePlayer(partial(make_blind_env, None, ENV_ID, PROFILE, None), ENV_ID, actor.profile)
+        actor.player = EpisodePlayer(partial(make_blind_env, None, ENV_ID, actor.profile, None), ENV_ID, actor.profile)
         blind = actor.play(tasks, 0.0)
     won = [sum(episode.success for episode in episodes) for episodes in (seen, blind)]
     assert won[0] > 50 and won[1] < 25, won

@@ -86,7 +86,7 @@ def build_model(tokenizer: Any, shape: Shape, seed: int = 0) -> Any:
     import torch
     from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig, LlavaForConditionalGeneration
 
-    size = {"hidden_size": shape.width, "num_attention_heads": shape.heads}
+    size: dict[str, Any] = {"hidden_size": shape.width, "num_attention_heads": shape.heads}
     sight = CLIPVisionConfig(
         **size,
         num_hidden_layers=shape.sight_layers,
