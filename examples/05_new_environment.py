@@ -6,7 +6,7 @@ In the folder of this file, and with the name of your own module in a package of
 
     seed-play 05_new_environment:demo/Guess-v0 --player oracle
     seed-bench run --suite 05_new_environment:demo/Guess-v0 --agent oracle
-    seed-train data --env_id 05_new_environment:demo/Guess-v0 --output_dir data/guess
+    seed-train data --env_id 05_new_environment:demo/Guess-v0 --tasks 0 --output_dir data/guess
     seed-train rl --env_id 05_new_environment:demo/Guess-v0 --model_name_or_path MODEL --output_dir runs/guess
 
 A package that declares ``demo/Guess-v0 = module:ROW`` as an entry point of ``seed_envs.environments`` is known by

@@ -5,7 +5,6 @@ Run: python examples/07_openai_tools.py URL MODEL [ENV_ID]   (pip install 'seed-
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import Any
@@ -15,6 +14,8 @@ from openai import OpenAI
 from seed_envs.integrations.episode import Episode
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     url, model, env_id = (*sys.argv[1:], "seed/WebShop-v0")[:3]
     client = OpenAI(base_url=url, api_key=os.environ.get("SEED_API_KEY", "none"))
     episode = Episode(env_id)
@@ -27,6 +28,6 @@ if __name__ == "__main__":
         if not said.tool_calls:
             break
         for call in said.tool_calls:
-            seen = episode.call(call.function.name, json.loads(call.function.arguments))
+            seen = episode.call(call.function.name, call.function.arguments)
             messages.append({"role": "tool", "tool_call_id": call.id, "content": seen})
     print(f"{len(episode.actions)} actions, score {episode.score:.2f}, success {episode.success}")

@@ -14,6 +14,8 @@ from seed_envs.integrations.episode import Episode
 from seed_envs.integrations.smolagents import smol_tools
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     url, name, env_id = (*sys.argv[1:], "seed/WebShop-v0")[:3]
     model = OpenAIServerModel(name, api_base=url, api_key=os.environ.get("SEED_API_KEY", "none"))
     episode = Episode(env_id)

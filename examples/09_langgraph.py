@@ -16,6 +16,8 @@ from seed_envs.integrations.episode import Episode
 from seed_envs.integrations.langgraph import langchain_tools
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     url, name, env_id = (*sys.argv[1:], "seed/WebShop-v0")[:3]
     episode = Episode(env_id)
     episode.reset(seed=0)

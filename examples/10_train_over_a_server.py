@@ -89,6 +89,8 @@ def reward(completions: list[Any], score: list[float], **rest: Any) -> list[floa
 
 def main() -> None:
     """Train two steps and print what was measured."""
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     address, folder = sys.argv[1:]
     config = GRPOConfig(
         output_dir=folder, max_steps=2, num_generations=4, per_device_train_batch_size=4, logging_steps=1,

@@ -145,6 +145,8 @@ class AlfredBatch:
 
     def step(self, commands: Sequence[str]) -> tuple[tuple[str, ...], tuple[int, ...], tuple[bool, ...], Infos]:
         """Send B commands; a game that is over repeats its last result."""
+        if len(commands) != len(self._envs):
+            raise ValueError(f"{len(commands)} commands for {len(self._envs)} games; expected one for each")
         self._steps += 1
         for index, (env, command) in enumerate(zip(self._envs, commands, strict=True)):
             if not self._last[index][2]:

@@ -6,6 +6,8 @@ and step the same wrapped environment, so a task played by the same actions ends
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -86,12 +88,22 @@ class Episode:
         self.reply(self.profile.action_format.format(action))
         return self.view()
 
-    def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Play a tool call; one that no tool answers is an unreadable reply, and says so."""
+    def call(self, name: str, arguments: Any) -> str:
+        """Play a tool call; one that no tool answers is an unreadable reply, and says so.
+
+        Args:
+            name: The tool.
+            arguments: An object, or the JSON text of one, as a model wrote it; whatever else it is, it cannot be read.
+        """
         tool = next((tool for tool in self.tools if tool.name == name), None)
-        if tool is not None:
+        if isinstance(arguments, str):
+            with contextlib.suppress(ValueError, RecursionError):
+                arguments = json.loads(arguments)
+        if tool is not None and isinstance(arguments, Mapping):
             return self.act(tool.action_of(arguments))
         self.done or self.reply("")
+        if tool is not None:
+            return f"The arguments of {name!r} are no JSON object with {tool.argument!r}. {self.view()}"
         return f"There is no tool {name!r}; there are: {', '.join(tool.name for tool in self.tools)}. {self.view()}"
 
     def messages(self) -> list[Message]:

@@ -86,6 +86,10 @@ class EnvironmentManager:
             Observations (``text``: the B prompts; ``image``: B pictures or None; ``anchor``: the B bare observations),
             rewards (B,), ends (B,) and infos, which hold ``won``, ``is_action_valid`` and the environment's own keys.
         """
+        if len(text_actions) != len(self.episodes):
+            raise ValueError(
+                f"{len(text_actions)} replies for {len(self.episodes)} environments; expected one for each"
+            )
         rewards = np.zeros(len(self.episodes))
         for index, (episode, text) in enumerate(zip(self.episodes, text_actions, strict=True)):
             if not episode.done:

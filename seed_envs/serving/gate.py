@@ -49,7 +49,7 @@ class Gate:
 
     def _refusal(self, scope: Message) -> tuple[int, str, str] | None:
         """Status, reason in a word and message; None lets it pass."""
-        headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
+        headers = {str(key, "latin-1"): str(value, "latin-1") for key, value in scope["headers"]}
         host, origin = headers.get("host", ""), headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != host:
             return 403, "origin", "pages of other sites may not play here"
@@ -89,7 +89,7 @@ class Gate:
             replayed = True
             return {"type": "http.request", "body": bytes(body), "more_body": False}
 
-        HTTP_EPISODE.set(parse_qs(scope["query_string"].decode("latin-1")).get("episode_id", [""])[0])
+        HTTP_EPISODE.set(parse_qs(str(scope["query_string"], "latin-1")).get("episode_id", [""])[0])
         await self._app(scope, replay, send)
 
     async def _websocket(self, scope: Message, receive: Receive, send: Send) -> None:

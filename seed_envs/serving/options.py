@@ -48,6 +48,8 @@ class ServeOptions:
         for name in ("max_sessions", "max_message", "threads"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)}; expected at least 1")
+        if not 0 <= self.port < 1 << 16:
+            raise ValueError(f"port={self.port}; expected 0 (a free one) to {(1 << 16) - 1}")
         if not self.idle_seconds > 0:
             raise ValueError(f"idle_seconds={self.idle_seconds}; expected seconds above 0")
         if not (self.token or self.anybody or is_loopback(self.host)):

@@ -56,6 +56,9 @@ def _recipe(options: argparse.Namespace) -> Recipe | SightRecipe:
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
     options = build_parser("--vision" in argv).parse_args(list(argv))
+    for name in ("epochs", "batch_tokens", "games"):
+        if not getattr(options, name) > 0:
+            raise UserError(f"--{name} {getattr(options, name)} must be above 0")
     if options.width % (2 * options.heads):
         raise UserError(f"--width {options.width} must be a multiple of twice --heads {options.heads}")
     recipe = _recipe(options)

@@ -368,9 +368,10 @@ def test_what_cannot_be_served_is_said_at_once(capsys):
         ([SOKOBAN, "--env-arg", "levles=classic"], "'levels'"),
         ([SOKOBAN, "--max-sessions", "0"], "at least 1"),
         ([SOKOBAN, "--idle-seconds", "0"], "above 0"),
+        ([SOKOBAN, "--port", "99999"], "65535"),
         ([SOKOBAN, "--max-sessions", str(1 << 40)], "ulimit -n"),
     ]:
-        assert main([*arguments, "--port", "0"]) == 2
+        assert main(["--port", "0", *arguments]) == 2
         assert text in capsys.readouterr().err, arguments
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main([SOKOBAN, "--port", str(taken.getsockname()[1])]) == 2

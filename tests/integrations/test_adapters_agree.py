@@ -197,3 +197,17 @@ def test_a_call_of_no_tool_is_an_unreadable_reply(game):
     while not episode.done:
         episode.call(game.tools[0].name, {})
     assert not episode.success and episode.act("anything") == "The episode is over." and episode.stop_reason
+
+
+@pytest.mark.parametrize("arguments", [None, 3, [], "{", "[1]", "[" * 100_000])
+def test_arguments_that_are_no_object_are_an_unreadable_reply(game, arguments):
+    episode = game.episode()
+    said = episode.call(game.tools[0].name, arguments)
+    assert "no JSON object" in said and len(episode.actions) == 1 and not episode.info["action_valid"]
+
+
+def test_a_batch_has_one_reply_for_each_environment():
+    manager = EnvironmentManager("seed/Sokoban-v0", 2, profile="paper-text")
+    manager.reset()
+    with pytest.raises(ValueError, match="1 replies for 2 environments"):
+        manager.step(["up"])

@@ -13,6 +13,8 @@ pytest.importorskip("torch", reason="packages: needs torch")
 
 import torch
 
+from seed_trainer.errors import UserError
+from seed_trainer.tiny.cli import main as make_tiny
 from seed_trainer.tiny.corpus import Sample
 from seed_trainer.tiny.model import build_model
 from seed_trainer.tiny.muon import orthogonalised
@@ -88,3 +90,10 @@ def test_a_small_recipe_makes_a_model_that_loads(tmp_path: Path) -> None:
     record = json.loads((tmp_path / "recipe.json").read_text())
     assert record["facts"]["weights"] == AutoModelForCausalLM.from_pretrained(tmp_path).num_parameters()
     assert AutoTokenizer.from_pretrained(tmp_path).tokenize("go to desk 1") == ["go to", "desk 1"]
+
+
+@pytest.mark.parametrize("value", [("--games", "0"), ("--epochs", "-1"), ("--batch_tokens", "0")])
+def test_nothing_is_made_of_nothing(tmp_path: Path, value: tuple[str, str]) -> None:
+    with pytest.raises(UserError, match="must be above 0"):
+        make_tiny(["--vision", "--output_dir", str(tmp_path / "made"), *value])
+    assert not (tmp_path / "made").exists()
