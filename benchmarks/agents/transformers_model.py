@@ -62,7 +62,7 @@ class TransformersAgent:
         if argument.startswith("builtin/"):
             raise UnknownAgent(
                 f"agent 'hf:{argument}': builtin/ is a prefix of seed-train alone; give a folder, such as that "
-                "of a training run; the shipped model of a checkout is hf:seed_trainer/tiny/models/alfworld-tiny"
+                f"of a training run; in a checkout this one is hf:seed_trainer/tiny/models/{argument.partition('/')[2]}"
             )
         self._name, self._settings = argument, settings
         self.skill_for: SkillFor | None = load_skills(settings.skill_prompt)

@@ -66,11 +66,11 @@ class AlfredTWEnv:
         self.config, self.train_eval = config, train_eval
         folder = os.path.expandvars(config["dataset"][_PATHS[train_eval]])
         split = ORIGINAL_SPLITS.get(train_eval, train_eval)
-        parent = Path(folder).parent
-        self._env_kwargs: dict[str, Any] = {"split": split, "data_dir": str(parent) if parent.is_dir() else None}
+        tree = bool(folder) and Path(folder).is_dir()
+        self._env_kwargs: dict[str, Any] = {"split": split, "data_dir": str(Path(folder).parent) if tree else None}
         wanted = {TASK_TYPES[number] for number in config["env"]["task_types"] if number in TASK_TYPES}
         env = ALFWorldEnv(**self._env_kwargs)
-        ids = self._in_the_tree(env, Path(folder).name) if Path(folder).is_dir() else env.task_ids(split)
+        ids = self._in_the_tree(env, Path(folder).name) if tree else env.task_ids(split)
         ids = [task_id for task_id in ids if type_of(task_id) in wanted]
         files = {os.path.join(folder, *task.split("/")[1:], "game.tw-pddl") for task in ids}
         walked = (os.path.join(root, "game.tw-pddl") for root, _, _ in os.walk(folder, topdown=False))

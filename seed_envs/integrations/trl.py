@@ -71,7 +71,7 @@ def make_trl_env(
         env_id: A registered id.
         profile: Decides step limit and rewards; it shows text.
         split: Where the tasks come from (None: the environment's own).
-        tasks: How many, a fixed mixed sample (None: all).
+        tasks: How many, a fixed mixed sample (None or 0: all).
         opening: User message ahead of the first observation.
         **env_kwargs: Constructor arguments of the environment.
 
@@ -85,7 +85,7 @@ def make_trl_env(
     probe = Episode(env_id, profile, **env_kwargs)
     if "image" in (getattr(probe.env.unwrapped.observation_space, "spaces", None) or {}):
         raise UnknownOption(f"profile {probe.profile.name!r} of {env_id} shows pictures; tools need one with text")
-    listed = probe.tasks(split, tasks)
+    listed = probe.tasks(split, tasks or None)
     probe.close()
     tools = tools_of(env_id)
     methods = {tool.name: tool.as_function(ToolEnv._act, "self") for tool in tools}

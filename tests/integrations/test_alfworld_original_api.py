@@ -86,3 +86,11 @@ def test_what_is_not_there_is_refused(tree):
     env = AlfredTWEnv(alfworld_scripts.config(str(tree), "ppo"), "eval_out_of_distribution")
     with pytest.raises(UnknownOption, match="training_method='ppo'"):
         env.init_env(1)
+
+
+@pytest.mark.parametrize("folder", ["", "/nowhere/valid_unseen"])
+def test_without_a_folder_of_games_the_packs_are_played(data_dir, monkeypatch, folder):
+    monkeypatch.setenv("ALFWORLD_DATA", str(data_dir / "alfworld"))
+    settings = alfworld_scripts.config("unused")
+    settings["dataset"]["eval_id_data_path"] = folder
+    assert AlfredTWEnv(settings, "eval_in_distribution").num_games == 140
