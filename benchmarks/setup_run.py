@@ -112,6 +112,8 @@ def build_agent(config: RunConfig) -> Agent:
 def prompt_hash(profile: Profile) -> str:
     """SHA-256 of everything in a profile that decides what an agent reads and how it is read."""
     values = {key: value for key, value in dataclasses.asdict(profile).items() if key not in ("name", "source")}
+    if not profile.action_format.tools:
+        del values["action_format"]["tools"]  # the hashes of profiles without tools stay those of earlier runs
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=_stable).encode()).hexdigest()
 
 

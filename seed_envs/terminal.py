@@ -72,7 +72,7 @@ def _keys(descriptor: int) -> Iterator[str]:
                 key, typed = ARROWS[typed[2]], typed[3:]
             else:
                 key, typed = typed[0], typed[1:]
-            if key == "\x04":
+            if key in ("\x04", "\0"):  # Linux keeps a Ctrl+D that was typed ahead, to a terminal in lines, as a zero
                 return
             yield key
 
