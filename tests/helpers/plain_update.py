@@ -7,12 +7,14 @@ by the model's ordinary logits. Fillers are not among its rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+import trl.trainer.utils
 from torch import Tensor
+from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,32 @@ def score(model: Any, prompt: list[int], completion: list[int]) -> Tensor:
     """Return the log-probability of every completion token."""
     logits = model(input_ids=torch.tensor([prompt + completion])).logits[0, len(prompt) - 1 : -1]
     return torch.log_softmax(logits, -1)[range(len(completion)), completion]
+
+
+class Head:
+    """Scores of hidden states as TRL's fused head gives them, by autograd and in the precision of the states."""
+
+    @staticmethod
+    def apply(
+        hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, temperature: float, chunk_size: int,
+        softcap: float | None, scale: float, outputs: tuple[str, ...],
+    ) -> tuple[Tensor, Tensor | None, None, None, None]:  # fmt: skip
+        """Return log-probabilities and, if asked for, entropies of N positions."""
+        assert softcap is None and set(outputs) <= {"log_probs", "entropy"}
+        logps = torch.log_softmax(torch.nn.functional.linear(hidden, weight, bias) * scale / temperature, -1)
+        entropies = -(logps.exp() * logps).sum(-1) if "entropy" in outputs else None
+        return logps.gather(-1, targets[:, None]).squeeze(-1), entropies, None, None, None
+
+
+def norm(layer: Any, hidden: Tensor) -> Tensor:
+    """Return what Llama's norm gives, in the precision of the states."""
+    return torch.nn.functional.rms_norm(hidden, layer.weight.shape, layer.weight, layer.variance_epsilon)
+
+
+def keep_precision(replace: Callable[[Any, str, Any], None]) -> None:
+    """Replace TRL's head and Llama's norm, which compute in single precision whatever the model's."""
+    replace(trl.trainer.utils, "_ChunkedLogProbFunction", Head)
+    replace(LlamaRMSNorm, "forward", norm)
 
 
 @torch.no_grad()
