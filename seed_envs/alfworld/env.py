@@ -1,30 +1,26 @@
 """``seed/ALFWorld-v0``: the household text game as a Gymnasium environment.
 
-Joins task choice, engine and info.  The rules live in ``engine``, texts in
-``texts``, games in ``tasks``; step limits, prompts and paper rewards are
-wrappers.
+Joins task choice and play.  A game being played is an ``episode``, the rules
+live in ``engine``, texts in ``texts``, games in ``tasks``; step limits,
+prompts and paper rewards are wrappers.
 """
 
 from __future__ import annotations
 
 import copy
-import math
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from seed_envs.alfworld import arguments, rendering, texts
 from seed_envs.alfworld.actions import Rules, Wording, admissible
 from seed_envs.alfworld.choosing import TaskChooser
-from seed_envs.alfworld.commands import normalise
-from seed_envs.alfworld.engine import Engine, condition_rate
-from seed_envs.alfworld.explain import explain
-from seed_envs.alfworld.game import Game, State
+from seed_envs.alfworld.engine import Engine
+from seed_envs.alfworld.episode import Episode, Snapshot
+from seed_envs.alfworld.game import Game
 from seed_envs.alfworld.generator import rooms
-from seed_envs.alfworld.journal import Journal
-from seed_envs.alfworld.oracle import Planner, secrets
 from seed_envs.alfworld.quirks import Quirks, QuirkSpec
 from seed_envs.alfworld.sources import TaskSource
 from seed_envs.alfworld.tasks import (
@@ -36,23 +32,13 @@ from seed_envs.alfworld.tasks import (
     plain_id,
 )
 from seed_envs.arguments import refuse_ignored
-from seed_envs.base import MAX_ACTION_LENGTH, LazyActions, Outcome, SeedEnv, TaskStatus
+from seed_envs.base import LazyActions, Outcome, SeedEnv, TaskStatus
 from seed_envs.data_card import DataSource
 from seed_envs.errors import InvalidState
 from seed_envs.spaces import UnicodeText
-from seed_envs.trajectory import StopReason
 
 if TYPE_CHECKING:
     from seed_envs.alfworld.textworld_engine import TextWorldProcess
-
-
-class Snapshot(NamedTuple):
-    """A saved episode: task, state of the game, whether the episode is still running, and what was said so far."""
-
-    task_id: str
-    state: State
-    running: bool
-    transcript: tuple[tuple[str, str], ...]
 
 
 class ALFWorldEnv(SeedEnv[str]):
@@ -270,11 +256,7 @@ class ALFWorldEnv(SeedEnv[str]):
         self._chooser = TaskChooser(self.source, rooms.Knobs.checked({} if generator is None else generator))
         if self.split not in PROCEDURAL_SPLITS:
             refuse_ignored(f"split={self.split!r}", generator=(generator or {}, {}))
-        self._engine: Engine | None = None
-        self._planner: Planner | None = None
-        self._journal = Journal()
-        self._command = ""
-        self._allowed = 0
+        self._episode: Episode | None = None
         self._process: TextWorldProcess | None = None
 
     # -- tasks -------------------------------------------------------------------------------------------------------
@@ -315,16 +297,10 @@ class ALFWorldEnv(SeedEnv[str]):
             arguments.check_agreement(game, options)
         if self._process is not None and not self._process.alive:
             self.close()
-        engine = self._engine
-        if engine is None or engine.game is not game:
-            engine = self._engine = self._new_engine(game)
-            self._planner = None
-        if self.budget:
-            self._allowed = math.ceil(self.budget * len(self._current_planner().plan(game.start)))
-        self._command = ""
-        observation = texts.opening_part(engine.reset(), self.opening)
-        self._journal = Journal([("", observation)])
-        return observation
+        episode = self._episode
+        if episode is None or episode.engine.game is not game:
+            episode = self._episode = Episode(self._new_engine(game))
+        return episode.begin(self.opening, self.budget)
 
     def _new_engine(self, game: Game) -> Engine:
         if self.engine_name == "native":
@@ -339,76 +315,36 @@ class ALFWorldEnv(SeedEnv[str]):
         """End the child process of ``engine="textworld"``, if there is one."""
         if self._process is not None:
             self._process.close()
-            self._process, self._engine = None, None
+            self._process, self._episode = None, None
 
     @property
     def game(self) -> Game:
         """The compiled game being played (privileged: it holds every fact)."""
-        return self._playing().game
+        return self._playing().engine.game
 
-    def _playing(self) -> Engine:
-        if self._engine is None:
+    def _playing(self) -> Episode:
+        if self._episode is None:
             raise InvalidState("no game is loaded; call reset() first")
-        return self._engine
+        return self._episode
 
     def _act(self, action: str) -> Outcome:
-        outcome = self._answer(action)
-        # The opening is a turn too, so that this many commands were sent.
-        if outcome.terminated or not self._allowed or len(self._journal.turns) <= self._allowed:
-            return outcome
-        return outcome._replace(truncated=True, stop_reason=StopReason.MAX_STEPS)
-
-    def _answer(self, action: str) -> Outcome:
-        engine = self._playing()
-        if len(action) > MAX_ACTION_LENGTH:
-            reason = f"The action has {len(action):,} characters; at most {MAX_ACTION_LENGTH:,} are read."
-            return self._refuse("", reason)
-        command = action.strip()
-        if self.parser == "tolerant":
-            command = normalise(command, engine.admissible())
-        self._command = command
-        text, valid = engine.act(command)
-        if not valid:
-            return self._refuse(command, explain(engine.game, engine.state, self.rules, command))
-        self._journal.add(command, text)
-        won = engine.won
-        return Outcome(text, 1.0 if won else 0.0, won)
-
-    def _refuse(self, command: str, reason: str) -> Outcome:
-        text = reason if self.feedback == "verbose" else texts.NOTHING_HAPPENS
-        self._journal.add(command, text)
-        return Outcome(text, action_valid=False, invalid_reason=reason)
+        return self._playing().act(action, tolerant=self.parser == "tolerant", verbose=self.feedback == "verbose")
 
     def _status(self) -> TaskStatus:
-        engine = self._playing()
+        engine = self._playing().engine
         return TaskStatus(engine.game.goal.task_type, engine.game.sentence, engine.won, 1.0 if engine.won else 0.0)
 
     def _admissible(self) -> Sequence[str]:
-        engine = self._playing()
+        engine = self._playing().engine
         if self._process is not None:
             return tuple(engine.admissible())
         game, state, rules = engine.game, engine.state, self.rules
         return LazyActions(lambda: admissible(game, state, rules))
 
     def _extras(self) -> dict[str, Any]:
-        engine = self._playing()
-        rate, flags = condition_rate(engine.game, engine.state)
-        held = engine.state.held
-        return {
-            "goal_condition_rate": rate,
-            "subgoals": flags,
-            "inventory": engine.game.objects[held] if held >= 0 else "",
-            "command": self._command,
-            "budget": self._allowed or None,
-            "privileged": secrets(self._current_planner(), engine.state) if self.privileged else None,
-        }
+        return self._playing().extras(self.privileged)
 
     # -- expert, state, picture --------------------------------------------------------------------------------------
-
-    def _current_planner(self) -> Planner:
-        if self._planner is None:
-            self._planner = Planner(self._playing().game, self.rules)
-        return self._planner
 
     def oracle_action(self) -> str:
         """First command of a shortest plan, with knowledge of everything.
@@ -428,7 +364,7 @@ class ALFWorldEnv(SeedEnv[str]):
         Raises:
             OracleUnavailable: when the game can no longer be won.
         """
-        return self._current_planner().plan(self._playing().state)
+        return self._playing().plan()
 
     def rule_action(self) -> str:
         """Next command of the explorer, which knows only what an agent is shown (and where things usually lie).
@@ -436,12 +372,11 @@ class ALFWorldEnv(SeedEnv[str]):
         Returns:
             An admissible command.
         """
-        engine = self._playing()
-        return self._journal.advise(engine.game.sentence, engine.admissible())
+        return self._playing().advise()
 
     def get_state(self) -> Snapshot:
         """The episode as an immutable value; costs well under a microsecond, valid for any copy of this environment."""
-        return Snapshot(self.task_id, self._playing().state, self._running, tuple(self._journal.turns))
+        return self._playing().snapshot(self.task_id, self._running)
 
     def set_state(self, state: Snapshot) -> None:
         """Continue from a saved episode.
@@ -454,15 +389,14 @@ class ALFWorldEnv(SeedEnv[str]):
         """
         if not isinstance(state, Snapshot):
             raise InvalidState(f"expected a Snapshot from get_state(), got {type(state).__name__}")
-        engine = self._engine
-        if engine is None or self.task_id != state.task_id:
+        if self._episode is None or self.task_id != state.task_id:
             self._begin(state.task_id, {})
             self.task_id = state.task_id
-        self._playing().resume(state.state, [command for command, _ in state.transcript[1:]])
+        episode = self._playing()
+        episode.resume(state)
         self._running = state.running
-        self._journal = Journal(state.transcript)
-        self._action_valid, self._invalid_reason, self._command = True, "", ""
-        self._stop_reason = "" if state.running else ("success" if self._playing().won else "failure")
+        self._action_valid, self._invalid_reason = True, ""
+        self._stop_reason = "" if state.running else ("success" if episode.engine.won else "failure")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ALFWorldEnv:
         """An independent copy in some tens of microseconds: games, states and rules are immutable and shared.
@@ -475,10 +409,7 @@ class ALFWorldEnv(SeedEnv[str]):
         twin = object.__new__(type(self))
         memo[id(self)] = twin
         twin.__dict__.update(self.__dict__)
-        if self._engine is not None:
-            twin._engine = Engine(self._engine.game, self.rules)
-            twin._engine.state, twin._engine.won = self._engine.state, self._engine.won
-        twin._journal = Journal(self._journal.turns)
+        twin._episode = None if self._episode is None else self._episode.copy()
         for name in ("action_space", "observation_space"):
             value = self.__dict__[name]
             untouched = isinstance(value, UnicodeText) and value._np_random is None
@@ -491,10 +422,10 @@ class ALFWorldEnv(SeedEnv[str]):
         """The transcript (``ansi``) or a map of the room as one HTML page (``html``); None without a render mode."""
         if self.render_mode is None:
             return None
-        engine = self._playing()
+        engine, turns = self._playing().engine, self._playing().journal.turns
         if self.render_mode == "html":
-            return rendering.room_page(engine.game, engine.state, self._journal.turns)
-        return rendering.transcript(self._journal.turns)
+            return rendering.room_page(engine.game, engine.state, turns)
+        return rendering.transcript(turns)
 
 
 def _copy_generator(generator: np.random.Generator) -> np.random.Generator:

@@ -1,7 +1,8 @@
 """``seed/SearchQA-v0``: answer a question with the help of a search engine, turn by turn.
 
-The environment owns the protocol and the score. Retrieval is behind a small interface (see ``retrievers``), prompts and
-histories are the business of profiles and wrappers; it opens no network connection of its own.
+It joins questions, passages and search engine; what a reply does is in ``rules``. Retrieval is behind a small interface
+(see ``retrievers``), prompts and histories are the business of profiles and wrappers; it opens no network connection of
+its own.
 """
 
 from __future__ import annotations
@@ -12,28 +13,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from seed_envs.arguments import check_choice, whole_number
-from seed_envs.base import MAX_ACTION_LENGTH, Outcome, SeedEnv, TaskStatus
+from seed_envs.base import Outcome, SeedEnv, TaskStatus
 from seed_envs.data_card import GENERATED, DataSource
 from seed_envs.errors import InvalidState, OracleUnavailable, RetrievalError, UnknownOption
 from seed_envs.search_qa.baseline import random_reply, rule_reply
 from seed_envs.search_qa.collection import open_collection
 from seed_envs.search_qa.episode import Episode
 from seed_envs.search_qa.oracle import next_step
-from seed_envs.search_qa.prompts import SEARCH_R1_PROMPT
-from seed_envs.search_qa.protocol import MAX_QUERY_LENGTH, ParsedReply, ask, find_dialect
-from seed_envs.search_qa.retrievers.base import Retriever, check_k, collection_sha256, open_now
+from seed_envs.search_qa.protocol import ask, find_dialect
+from seed_envs.search_qa.retrievers.base import Hit, Retriever, check_k, collection_sha256, open_now
 from seed_envs.search_qa.retrievers.deadlines import check_seconds, deadline_in
 from seed_envs.search_qa.retrievers.factory import holds_passages, shared_retriever
-from seed_envs.search_qa.scoring import (
-    Turn,
-    check_reward,
-    format_is_good,
-    judge,
-    legacy_answer,
-    transcript,
-    turns_are_good,
-)
-from seed_envs.search_qa.showing import fit, made_safe
+from seed_envs.search_qa.rules import Rules
+from seed_envs.search_qa.scoring import check_reward, transcript
 from seed_envs.search_qa.tasks import SPLITS, GeneratedQuestions, QuestionFiles, QuestionSource, open_questions
 
 ON_ERROR = ("truncate", "raise", "empty")
@@ -184,7 +176,14 @@ class SearchQAEnv(SeedEnv[str]):
         )
         self.deadline = check_seconds("deadline", deadline)
         self.last_search_seconds = 0.0
-        self._legacy = mode == "legacy"
+        self._rules = Rules(
+            self.dialect,
+            legacy=mode == "legacy",
+            reward=self.reward,
+            total_turns=self.total_turns,
+            observation_budget=self.observation_budget,
+            truncates=on_error == "truncate",
+        )
         seed = whole_number("seed", seed)
         self._collection = open_collection(collection, seed)
         # With questions of the user's own, an engine that holds its passages is taken as it is unless a collection is
@@ -277,96 +276,21 @@ class SearchQAEnv(SeedEnv[str]):
         return self._episode
 
     def _act(self, action: str) -> Outcome:
-        if len(action) > MAX_ACTION_LENGTH:
-            reason = f"the reply has {len(action)} characters, at most {MAX_ACTION_LENGTH} are read"
-            return self._refuse(ParsedReply("invalid", "", False, reason, ""))._replace(format_valid=False)
-        parsed = self.dialect.parse(action)
-        return self._turn(parsed)._replace(format_valid=parsed.valid)
+        return self._rules.act(self.episode, action, self._search)
 
-    def _turn(self, parsed: ParsedReply) -> Outcome:
-        """Carries out what a reply asks for; a block of an ill-formed reply as well."""
-        if parsed.kind == "answer":
-            return self._answer(parsed)
-        if parsed.kind == "invalid":
-            return self._refuse(parsed)
-        if len(self.episode.turns) + 1 >= self.total_turns:
-            valid = parsed.valid and self._legacy
-            reason = "" if valid else parsed.reason or "no_search_left"
-            return self._refuse(parsed._replace(valid=valid, reason=reason))
-        if not parsed.content and not self._legacy:
-            return self._refuse(parsed._replace(kind="invalid", valid=False, reason="the query is empty"))
-        return self._search(parsed)
-
-    def _search(self, parsed: ParsedReply) -> Outcome:
-        query = parsed.content[:MAX_QUERY_LENGTH]
+    def _search(self, query: str) -> tuple[list[Hit], str]:
+        """Returns what the engine finds, and why it failed, if it did."""
         started = time.perf_counter()
+        hits: list[Hit] = []
         error = ""
         try:
             hits = self.retriever.search([query], self.topk, deadline_in(self.deadline))[0]
         except RetrievalError as failure:
             if self.on_error == "raise":
                 raise
-            hits, error = [], f"{type(failure).__name__}: {failure}"
+            error = f"{type(failure).__name__}: {failure}"
         self.last_search_seconds = time.perf_counter() - started
-        episode = self.episode
-        episode.retrieval_error = error
-        if error and self.on_error == "truncate":
-            self._record(parsed, "")
-            episode.query = query
-            return Outcome("", truncated=True, stop_reason="retrieval_error")
-        shown, defanged = (hits, 0) if self._legacy else made_safe(hits)
-        observation, fitting = fit(shown, self.dialect.information, self.observation_budget)
-        self._record(parsed, observation)
-        episode.query = query
-        # As the engine sent them, except a passage of which only the beginning is shown.
-        compared = zip(hits, shown, fitting, strict=False)
-        episode.hits = tuple(hit if one.text == safe.text else one for hit, safe, one in compared)
-        episode.asked += (query,)
-        episode.n_valid_searches += parsed.valid
-        episode.truncated_passages += len(hits) - len(fitting)
-        episode.cut_passages += fitting[:1] != shown[:1] and bool(fitting)
-        episode.defanged += defanged
-        episode.show(episode.hits)
-        return Outcome(observation, invalid_reason=parsed.reason)
-
-    def _answer(self, parsed: ParsedReply) -> Outcome:
-        self._record(parsed, "")
-        self._judge(parsed.content)
-        return Outcome("", self.episode.reward, True, invalid_reason=parsed.reason)
-
-    def _refuse(self, parsed: ParsedReply) -> Outcome:
-        """A turn without search or answer: an invalid reply, or a search when none is left."""
-        last = len(self.episode.turns) + 1 >= self.total_turns
-        observation = "" if last or parsed.kind == "search" else self.dialect.invalid_text
-        self._record(parsed, observation)
-        self.episode.n_valid_searches += parsed.kind == "search" and parsed.valid
-        if not last:
-            return Outcome(observation, action_valid=parsed.valid, invalid_reason=parsed.reason)
-        self._judge(None)
-        return Outcome(
-            observation, self.episode.reward, False, parsed.valid, parsed.reason, True, stop_reason="turn_limit"
-        )
-
-    def _record(self, parsed: ParsedReply, observation: str) -> None:
-        """Adds a turn to the transcript."""
-        episode = self.episode
-        episode.turns += (Turn(parsed.text, observation),)
-        episode.kinds += (parsed.kind,)
-        episode.n_invalid += not parsed.valid
-        episode.query, episode.hits = "", ()
-
-    def _judge(self, executed: str | None) -> None:
-        """Scores the episode at its end."""
-        episode = self.episode
-        answer = executed
-        if self._legacy:
-            prompt = SEARCH_R1_PROMPT.format(question=episode.goal) if self.dialect.final_answer_turn else ""
-            answer = legacy_answer(prompt, episode.turns, 2 if self.dialect.final_answer_turn else 1)
-        good_format = self.reward == "format" and (
-            format_is_good(transcript(episode.turns)) if self._legacy else turns_are_good(episode.turns, episode.kinds)
-        )
-        verdict = judge(answer, episode.question.answers, self.reward, good_format, self._legacy)
-        episode.answer, episode.scores, episode.reward = verdict
+        return hits, error
 
     def _status(self) -> TaskStatus:
         episode = self.episode
@@ -375,36 +299,8 @@ class SearchQAEnv(SeedEnv[str]):
         )
 
     def _extras(self) -> dict[str, Any]:
-        episode = self.episode
-        found = episode.gold_found
         return {
-            "turn": len(episode.turns),
-            "turns_left": self.total_turns - len(episode.turns),
-            "action": episode.kinds[-1] if episode.kinds else "",
-            "query": episode.query,
-            "hits": tuple((hit.id, hit.score) for hit in episode.hits),
-            "n_searches": len(episode.asked),
-            "n_duplicate_queries": len(episode.asked) - len(set(episode.asked)),
-            "n_invalid": episode.n_invalid,
-            "n_valid_searches": episode.n_valid_searches,
-            "answer": episode.answer or "",
-            "em": episode.scores.em,
-            "sub_em": episode.scores.sub_em,
-            "f1": episode.scores.f1,
-            "em_lenient": episode.scores.em_lenient,
-            "gold_found": found,
-            "recall_at_k": sum(found) / len(found) if found else 0.0,
-            "by": {"hops": episode.question.n_hops} if episode.question.n_hops else {},
-            "measures": {
-                "answer shown": float(episode.answer_in_context),
-                **({"recall": sum(found) / len(found)} if found else {}),
-            },
-            "answer_in_context": episode.answer_in_context,
-            "truncated_passages": episode.truncated_passages,
-            "cut_passages": episode.cut_passages,
-            "defanged": episode.defanged,
-            "retrieval_error": episode.retrieval_error,
-            "valid_sample": not episode.retrieval_error,
+            **self.episode.extras(self.total_turns),
             "fingerprint": self._fingerprint or self._identify(),
             "collection_sha256": self.collection_sha256,
         }

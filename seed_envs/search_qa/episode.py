@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from seed_envs.search_qa.answers import NO_SCORES, AnswerScores, contains_answer, gold_forms
 from seed_envs.search_qa.questions import Question
@@ -61,6 +62,13 @@ class Episode:
         """An independent copy."""
         return replace(self)
 
+    def record(self, kind: str, valid: bool, turn: Turn) -> None:
+        """A turn enters the transcript; what it found comes after."""
+        self.turns += (turn,)
+        self.kinds += (kind,)
+        self.n_invalid += not valid
+        self.query, self.hits = "", ()
+
     def show(self, hits: Sequence[Hit]) -> None:
         """Passages enter the context: updates `shown`, `gold_found` and `answer_in_context`."""
         ids = [hit.id for hit in hits]
@@ -71,3 +79,35 @@ class Episode:
         if not self.answer_in_context:
             passages = [f"{hit.title}\n{hit.text}" for hit in hits]
             self.answer_in_context = contains_answer(passages, gold_forms(self.question.answers))
+
+    def extras(self, total_turns: int) -> dict[str, Any]:
+        """What an info tells of the episode; see the environment's class for the keys.
+
+        Args:
+            total_turns: Replies it may have.
+        """
+        found = self.gold_found
+        recall = sum(found) / len(found) if found else 0.0
+        return {
+            "turn": len(self.turns),
+            "turns_left": total_turns - len(self.turns),
+            "action": self.kinds[-1] if self.kinds else "",
+            "query": self.query,
+            "hits": tuple((hit.id, hit.score) for hit in self.hits),
+            "n_searches": len(self.asked),
+            "n_duplicate_queries": len(self.asked) - len(set(self.asked)),
+            "n_invalid": self.n_invalid,
+            "n_valid_searches": self.n_valid_searches,
+            "answer": self.answer or "",
+            **self.scores._asdict(),
+            "gold_found": found,
+            "recall_at_k": recall,
+            "by": {"hops": self.question.n_hops} if self.question.n_hops else {},
+            "measures": {"answer shown": float(self.answer_in_context), **({"recall": recall} if found else {})},
+            "answer_in_context": self.answer_in_context,
+            "truncated_passages": self.truncated_passages,
+            "cut_passages": self.cut_passages,
+            "defanged": self.defanged,
+            "retrieval_error": self.retrieval_error,
+            "valid_sample": not self.retrieval_error,
+        }
