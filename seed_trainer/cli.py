@@ -15,6 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "data": ("seed_trainer.commands.data", "play episodes and write hindsight skills about them (stage 1 data)"),
     "sft": ("seed_trainer.commands.sft", "train the policy to act and to analyse (stage 1)"),
     "rl": ("seed_trainer.commands.rl", "train with SEED, GRPO or a relative (stage 2)"),
+    "configs": ("seed_trainer.commands.configs", "list configurations, or print one as YAML, with its commands"),
     "report": ("seed_trainer.commands.report", "one HTML page about one or more runs"),
     "inspect": (
         "seed_trainer.commands.inspect",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +14,13 @@ from seed_envs.preflight import check_folder
 from seed_envs.redaction import redact
 from seed_envs.tables import number
 from seed_trainer.errors import UserError
-from seed_trainer.settings.arguments import CheckArguments, EnvArguments
+from seed_trainer.settings.arguments import RECIPE_HELP, CheckArguments, EnvArguments, json_object
 from seed_trainer.settings.options import option
-from seed_trainer.settings.presets import DATA_RECIPES
+from seed_trainer.settings.recipes import DATA_RECIPES
 from seed_trainer.settings.resolve import resolve
 
 POLICIES = ("oracle", "random")
+HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 IDENTITY = (
     *("env_id", "env_profile", "env_kwargs", "env_max_steps", "policy", "split", "tasks", "repeats", "temperature"),
     *("max_turn_length", "max_prompt_length", "seed"),
@@ -30,15 +32,16 @@ IDENTITY = (
 class DataArguments(EnvArguments, CheckArguments):
     """What to play, who annotates, where to write."""
 
-    recipe: str = option("paper", "Recipe preset: paper, or released/<benchmark>.", "paper")
+    recipe: str = option("paper", RECIPE_HELP, "paper")
     output_dir: str = option("", "Folder of the collection; running the same command again resumes it.")
-    policy: str = option("oracle", "Who plays: oracle, random, or the path of a model.")
+    policy: str = option("oracle", "Who plays: oracle, random, or a model: its folder or hub name.")
     split: str = option("", "Split to play; empty is the environment's default.")
     tasks: int = option(180, "Number of tasks, a fixed draw from the split (0: all).", "paper")
     repeats: int = option(8, "Episodes per task (K0).", "paper")
     temperature: float = option(0.4, "Sampling temperature of a model policy.", "released")
     max_turn_length: int = option(512, "Length limit of a reply of a model policy.", "paper")
     max_prompt_length: int = option(4096, "Length limit of a prompt of a model policy.", "released")
+    chat_template_kwargs: str = option("", "Variables of the chat template of a model policy, as a JSON object.")
     seed: int = option(0, "Seed of the policy.")
     annotator: str = option(
         "rules",
@@ -146,16 +149,17 @@ def _policy(args: Any, profile: Any) -> Any:
     from seed_trainer.acting.generation import Decoding
 
     decoding = Decoding(args.max_turn_length, args.temperature)
-    return collect.model_policy(_model_folder(args), profile, decoding, args.max_prompt_length, args.seed)
+    model, template = _model_name(args), json_object("chat_template_kwargs", args.chat_template_kwargs)
+    return collect.model_policy(model, profile, decoding, args.max_prompt_length, args.seed, template)
 
 
-def _model_folder(args: Any) -> str:
+def _model_name(args: Any) -> str:
     from seed_trainer.commands.rl import resolve_model
 
     path = resolve_model(args.policy)
-    if not Path(path).is_dir():
+    if not Path(path).is_dir() and not HUB_NAME.fullmatch(path):
         hint = close_matches(args.policy, POLICIES)
-        raise UserError(f"policy={args.policy!r} is neither one of {POLICIES} nor a model folder.{hint}")
+        raise UserError(f"policy={args.policy!r} is neither one of {POLICIES} nor a model folder or hub name.{hint}")
     return path
 
 
@@ -170,7 +174,7 @@ def _check(args: Any, player: Any, profile: Any, task: Any, policy: Any) -> None
     contestant = Contestant(args.policy, policy=policy if args.policy == "random" else None)
     if args.policy not in POLICIES:
         limits = args.max_prompt_length, args.max_turn_length
-        contestant = model_contestant(_model_folder(args), None, *limits, unchanged(policy, policy.sampler.generator))
+        contestant = model_contestant(_model_name(args), None, *limits, unchanged(policy, policy.sampler.generator))
     check_play(args, player.make_env, profile, task, contestant)
 
 

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 from seed_envs.preflight import check_folder
 from seed_envs.redaction import redact
 from seed_trainer.commands.checks import check_play, model_contestant, unloadable
+from seed_trainer.commands.launch import launch
 from seed_trainer.errors import UserError
 from seed_trainer.keeping.start import starting_point
 from seed_trainer.settings.arguments import SEEDScriptArguments
 from seed_trainer.settings.options import SEEDOptions
-from seed_trainer.settings.presets import METHODS, RECIPES
+from seed_trainer.settings.presets import METHODS
 from seed_trainer.settings.quick import GRPO_SOURCES, look
-from seed_trainer.settings.resolve import Resolved, config_names, resolve
+from seed_trainer.settings.recipes import RECIPES, ROWS
+from seed_trainer.settings.resolve import Resolved, config_files, resolve
 
 if TYPE_CHECKING:
     from seed_trainer.trainer import SEEDTrainer
@@ -33,9 +35,9 @@ def help_text() -> str:
     lines = [
         "usage: seed-train rl [--config FILE_OR_NAME] [--recipe NAME] [--method NAME] [--field value ...]",
         "",
-        f"configs: {', '.join(config_names())}",
+        f"configs: {', '.join(config_files())}, and every row of the paper: seed-train configs",
         f"methods: {', '.join(METHODS)}",
-        f"recipes: {', '.join(RECIPES)}",
+        f"recipes: {', '.join(name for name in RECIPES if name not in ROWS)}",
         "",
         "Every field of TRL's GRPOConfig and ModelConfig is accepted too (learning_rate, use_vllm, use_peft, ...).",
         "Below: --field (default | other choices): what it is [who chose the default: paper, released code, or ours].",
@@ -72,8 +74,8 @@ def main(argv: Sequence[str]) -> int:
 
     resolved = resolve(argv, [SEEDScriptArguments, SEEDConfig, ModelConfig], "Stage 2: train on episodes.")
     script, args, _ = resolved.parts
-    if script.accelerate_config:
-        return _launch(script.accelerate_config, argv)
+    if script.accelerate_config and not script.dry_run:
+        return launch(script.accelerate_config, "rl", argv)
     if not args.output_dir or args.output_dir == "trainer_output":
         raise UserError("set output_dir: --output_dir runs/NAME")
     return run(resolved)
@@ -343,19 +345,3 @@ def _summary(folder: Path) -> str:
         rows.append((step, share, f"{low} to {high}", turns, f"{metrics['eval_episodes']:.0f}"))
     shown = table(("step", "success", "95 % interval", "turns", "episodes"), rows) if rows else "no evaluation was run"
     return f"\n{shown}\n\nrun folder: {folder}"
-
-
-def _launch(config: str, argv: Sequence[str]) -> int:
-    """Run the same command through ``accelerate launch``."""
-    from importlib import resources
-
-    from accelerate.commands.launch import launch_command, launch_command_parser
-
-    shipped = resources.files("trl") / "accelerate_configs" / f"{config}.yaml"
-    path = str(shipped) if shipped.is_file() else config
-    if not Path(path).is_file():
-        raise UserError(f"accelerate_config={config!r} is neither a file nor a configuration shipped with TRL")
-    # The last one wins, also over a configuration file: the launched command must not launch again.
-    rest = [*argv, "--accelerate_config="]
-    launch_command(launch_command_parser().parse_args(["--config_file", path, "--module", "seed_trainer", "rl", *rest]))
-    return 0

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seed_envs.preflight import check_folder
+from seed_trainer.commands.launch import launch
 from seed_trainer.errors import UserError
-from seed_trainer.settings.arguments import CheckArguments
+from seed_trainer.settings.arguments import ACCELERATE, RECIPE_HELP, CheckArguments
 from seed_trainer.settings.options import option
-from seed_trainer.settings.presets import SFT_RECIPES
 from seed_trainer.settings.quick import SFT_SOURCES, look
+from seed_trainer.settings.recipes import SFT_RECIPES
 from seed_trainer.settings.resolve import resolve
 
 
@@ -19,9 +20,10 @@ from seed_trainer.settings.resolve import resolve
 class SFTArguments(CheckArguments):
     """What to train on."""
 
-    recipe: str = option("paper", "Recipe preset: paper, or released/<benchmark>.", "paper")
+    recipe: str = option("paper", RECIPE_HELP, "paper")
     data: str = option("", "File written by `seed-train data` (sft.jsonl), or its folder.")
     validation_share: float = option(0.1, "Share of the examples held out for the evaluation loss.", "released")
+    accelerate_config: str = option("", ACCELERATE)
     cpu_threads: int = option(0, "Threads of PyTorch on a CPU; 0 leaves its default.")
 
 
@@ -42,6 +44,8 @@ def main(argv: Sequence[str]) -> int:
 
     known = [SFTArguments, SEEDSFTConfig, ModelConfig]
     script, args, model_args = resolve(argv, known, "Stage 1.", SFT_RECIPES, "seed-train sft").parts
+    if script.accelerate_config and not script.dry_run:
+        return launch(script.accelerate_config, "sft", argv)
     if not args.output_dir or args.output_dir == "trainer_output":
         raise UserError("set output_dir: --output_dir runs/NAME")
     if script.cpu_threads > 0:

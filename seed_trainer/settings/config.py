@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 from trl import GRPOConfig
 
-from seed_trainer.settings.options import CONCURRENT_EPISODES, LOSS_TYPES, SEEDOptions, option, parse_skill_source
+from seed_trainer.settings.options import (
+    CONCURRENT_EPISODES,
+    LOSS_TYPES,
+    SEEDOptions,
+    micro_batches,
+    option,
+    parse_skill_source,
+)
 
 TRL_SAVE_STEPS = 500
 """TRL's default of ``save_steps``, which means "not set" here."""
@@ -51,6 +58,7 @@ class SEEDConfig(SEEDOptions, GRPOConfig):
         self.check_options()
         if self.rollout_layout == "turn":
             self.max_completion_length = self.max_turn_length
+        self._spread()
         per_round, self.logging_steps = self.logging_steps == 0, self.logging_steps or 1
         super().__post_init__()  # type: ignore[no-untyped-call]
         self._check_block()
@@ -72,6 +80,16 @@ class SEEDConfig(SEEDOptions, GRPOConfig):
             )
         if self.num_iterations > 1 and self.rollout_layout == "episode" and self.use_vllm:
             warnings.warn("episode rows under vLLM: prefer vllm_importance_sampling_mode=token_truncate", stacklevel=3)
+
+    def _spread(self) -> None:
+        """Turn totals over all processes into micro-batches of this one; TRL's own fields win where they are given."""
+        per_device = self.per_device_train_batch_size
+        if self.steps_per_generation is None and self.episodes_per_round:
+            self.steps_per_generation = micro_batches("episodes_per_round", self.episodes_per_round, per_device)
+        if self.gradient_accumulation_steps == 1 and self.episodes_per_update:
+            self.gradient_accumulation_steps = micro_batches(
+                "episodes_per_update", self.episodes_per_update, per_device
+            )
 
     @property
     def episodes_per_process(self) -> int:

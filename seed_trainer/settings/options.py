@@ -7,6 +7,7 @@ in :mod:`seed_trainer.settings.config`.
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -61,6 +62,26 @@ def source_of(metadata: Mapping[str, Any]) -> str:
     return match.group(1) if match else "trl"
 
 
+def micro_batches(what: str, total: int, per_device: int) -> int:
+    """Return how many micro-batches of every process make up ``total`` rows over all processes; 0 where 0 are asked.
+
+    Args:
+        what: Name of the field that gives the total, for the message.
+        total: Rows over all processes.
+        per_device: Rows of a micro-batch.
+
+    Raises:
+        ValueError: When they do not come out even.
+    """
+    world = int(os.environ.get("WORLD_SIZE") or 1)
+    if total < 0 or total % (per_device * world):
+        raise ValueError(
+            f"{what}={total} must be a multiple of {per_device * world}: per_device_train_batch_size={per_device} on "
+            f"{world} process{'es' if world > 1 else ''}"
+        )
+    return total // (per_device * world)
+
+
 @dataclass(frozen=True)
 class SkillSource:
     """A parsed ``skill_source``: its name and, for the stale ones, how many rounds old (``inf``: from the start)."""
@@ -102,6 +123,12 @@ class SEEDOptions:
     )
     rounds: int = option(
         150, "Number of rounds; sets max_steps unless that is given. -1: num_train_epochs decides.", "paper"
+    )
+    episodes_per_round: int = option(
+        0, "Episodes of a round over all processes; sets steps_per_generation unless that is given."
+    )
+    episodes_per_update: int = option(
+        0, "Episodes of an optimiser step over all processes; sets gradient_accumulation_steps unless that is given."
     )
     eval_rounds: int = option(0, "Rounds between evaluations of the panel (0: TRL's eval_strategy decides).")
     save_rounds: int = option(10, "Rounds between checkpoints, unless save_steps or save_strategy is given.")

@@ -14,7 +14,7 @@ from typing import Any
 
 from seed_trainer.errors import UserError
 from seed_trainer.settings.options import SEEDOptions
-from seed_trainer.settings.presets import RECIPES
+from seed_trainer.settings.recipes import RECIPES
 from seed_trainer.settings.resolve import Layers, flag_value, make_parser, read_layers
 
 GRPO_SOURCES = ("transformers/training_args.py", "trl/trainer/base_config.py", "trl/trainer/grpo_config.py")

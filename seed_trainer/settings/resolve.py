@@ -20,7 +20,8 @@ from seed_envs.errors import close_matches
 from seed_envs.redaction import learn
 from seed_trainer.errors import UserError
 from seed_trainer.settings.options import source_of
-from seed_trainer.settings.presets import METHODS, RECIPES, lookup
+from seed_trainer.settings.presets import METHODS, lookup
+from seed_trainer.settings.recipes import RECIPES, ROWS
 
 LATEST = "latest"
 LOADERS = re.compile(
@@ -47,14 +48,19 @@ class Resolved:
     origin: dict[str, str] = field(default_factory=dict)
 
 
-def config_names() -> list[str]:
-    """Return the names of the shipped configurations."""
+def config_files() -> list[str]:
+    """Return the names of the shipped configurations that are files."""
     folder = resources.files("seed_trainer") / "configs"
     return sorted(item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml"))
 
 
+def config_names() -> list[str]:
+    """Return the names of all shipped configurations: files, and the rows of the paper."""
+    return [*config_files(), *ROWS]
+
+
 def load_config(name: str) -> dict[str, Any]:
-    """Read a YAML file by path, or a shipped configuration by name.
+    """Read a YAML file by path, or a shipped configuration by name; a row of the paper is the recipe of its name.
 
     Raises:
         UserError: If there is no such file or name, or it is not a mapping.
@@ -66,6 +72,8 @@ def load_config(name: str) -> dict[str, Any]:
         if name not in config_names():
             hint = close_matches(name, config_names(), limit=1)
             raise UserError(f"--config {name!r} is neither a file nor one of {config_names()}.{hint}")
+        if name in ROWS:
+            return {"recipe": name}
         text = (resources.files("seed_trainer") / "configs" / f"{name}.yaml").read_text(encoding="utf-8")
     else:
         try:

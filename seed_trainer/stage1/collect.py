@@ -57,11 +57,26 @@ def random_policy(profile: Profile, seed: int) -> Policy:
     return policy
 
 
-def model_policy(path: str, profile: Profile, decoding: Any, max_prompt_length: int, seed: int) -> Policy:
-    """Return the policy of a saved model; replies are sampled with the cached sampler.
+def model_policy(
+    path: str,
+    profile: Profile,
+    decoding: Any,
+    max_prompt_length: int,
+    seed: int,
+    template: Mapping[str, Any] | None = None,
+) -> Policy:
+    """Return the policy of a model; replies are sampled with the cached sampler.
+
+    Args:
+        path: Folder or hub name.
+        profile: How it is put before the environment.
+        decoding: How replies are sampled.
+        max_prompt_length: In tokens.
+        seed: Of the sampling.
+        template: Variables of the chat template.
 
     Raises:
-        UserError: If the model sees and cannot be sampled so.
+        UserError: If it cannot be loaded, or sees and cannot be sampled so.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
@@ -71,10 +86,13 @@ def model_policy(path: str, profile: Profile, decoding: Any, max_prompt_length: 
     from seed_trainer.acting.generation import CachedSampler, uncached
     from seed_trainer.acting.rollout import Layout, TokenPolicy
 
-    processing_class = load_encoder(path)
-    tokenizer = getattr(processing_class, "tokenizer", processing_class)
-    factory = AutoModelForCausalLM if processing_class is tokenizer else AutoModelForImageTextToText
-    model = factory.from_pretrained(path).eval()
+    try:
+        processing_class = load_encoder(path)
+        tokenizer = getattr(processing_class, "tokenizer", processing_class)
+        factory = AutoModelForCausalLM if processing_class is tokenizer else AutoModelForImageTextToText
+        model = factory.from_pretrained(path).eval()
+    except OSError as error:
+        raise UserError(f"policy={path!r} cannot be loaded: {str(error).strip().splitlines()[0]}") from None
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model.to(device)
     ends = model.generation_config.eos_token_id
@@ -82,7 +100,7 @@ def model_policy(path: str, profile: Profile, decoding: Any, max_prompt_length: 
     generator = torch.Generator(device=device)
     generator.manual_seed(seed)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-    encoder = ChatEncoder(processing_class, tokenizer, eos_token_ids=eos)
+    encoder = ChatEncoder(processing_class, tokenizer, template_kwargs=dict(template or {}), eos_token_ids=eos)
     if obstacle := uncached(model, encoder.pictures):
         raise UserError(f"policy={path!r} cannot play here: {obstacle}; use a model like Qwen2.5-VL, or policy=oracle")
     sampler = CachedSampler(lambda: nullcontext(model), eos, pad, device, generator, encoder.pictures)

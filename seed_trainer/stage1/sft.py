@@ -21,7 +21,7 @@ from seed_trainer.acting.encoding import ChatEncoder
 from seed_trainer.errors import UserError
 from seed_trainer.keeping.identity import examples_fact, model_fact, run_identity
 from seed_trainer.keeping.kept import KeptTrainer
-from seed_trainer.settings.options import RESUME_ANYWAY, option
+from seed_trainer.settings.options import RESUME_ANYWAY, micro_batches, option
 from seed_trainer.stage1.pictures import PictureFiles, names_of
 from seed_trainer.watching.callbacks import RunFiles
 
@@ -37,7 +37,21 @@ class SEEDSFTConfig(SFTConfig):
         8192, "Longest example in tokens; longer ones are reported and left out.", "released"
     )
     completion_only_loss: bool | None = option(True, "Train on the answer only.", "paper")
+    examples_per_update: int = option(
+        0, "Examples of an optimiser step over all processes; sets gradient_accumulation_steps unless that is given."
+    )
     resume_anyway: bool = option(False, RESUME_ANYWAY)
+
+    def __post_init__(self) -> None:
+        """Spread the examples of a step over processes.
+
+        Raises:
+            ValueError: When they do not come out even.
+        """
+        if self.gradient_accumulation_steps == 1 and self.examples_per_update:
+            total, rows = self.examples_per_update, self.per_device_train_batch_size
+            self.gradient_accumulation_steps = micro_batches("examples_per_update", total, rows)
+        super().__post_init__()  # type: ignore[no-untyped-call]
 
 
 def split_by_length(

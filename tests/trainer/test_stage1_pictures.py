@@ -20,7 +20,6 @@ from seed_trainer.acting.encoding import ChatEncoder, images_of
 from seed_trainer.cli import main
 from seed_trainer.errors import UserError
 from seed_trainer.settings.options import SEEDOptions
-from seed_trainer.settings.presets import DATA_RECIPES, RECIPES, SFT_RECIPES
 from seed_trainer.skills.analyzer import SkillWriter
 from seed_trainer.skills.prompts import ANALYZERS, outcome_of
 from seed_trainer.stage1 import collect, dataset
@@ -174,13 +173,3 @@ def test_bad_pictures_and_text_models_are_refused(collected: Path, model_path: s
     for odd in (name, "../secret.png", "", "pictures/../sft.jsonl"):
         with pytest.raises(UserError, match="copy the whole folder"):
             PictureFiles(folder).path(odd)
-
-
-def test_released_vision_recipes_are_complete() -> None:
-    for name, tasks, turns, context in (("sokoban", 32, 15, 24576), ("ezpoints", 16, 8, 16384)):
-        rl, data, sft = (table[f"released/{name}"] for table in (RECIPES, DATA_RECIPES, SFT_RECIPES))
-        assert rl["steps_per_generation"] * rl["per_device_train_batch_size"] == tasks * rl["num_generations"]
-        assert rl["num_generations"] == 8 and rl["env_max_steps"] == data["env_max_steps"] == turns
-        assert (rl["max_analysis_length"], rl["max_analysis_prompt_length"]) == (2048, context)
-        assert (sft["learning_rate"], sft["max_length"], data["temperature"]) == (2e-6, 4096, 1.0)
-        assert (rl["temperature"], rl["eval_temperature"], data["tasks"], data["repeats"]) == (1.0, 0.4, 180, 8)
