@@ -14,6 +14,7 @@ from openenv.core.env_server.types import WSErrorCode, WSErrorResponse
 from seed_envs.loopback import is_loopback
 from seed_envs.serving.environment import HTTP_EPISODE
 from seed_envs.serving.house import House, SessionRefused
+from seed_envs.serving.spoken import as_object, explained
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -105,7 +106,7 @@ class Gate:
             return
         watch = _Watch(self._options.idle_seconds, send, self._house)
         try:
-            await self._app(scope, watch.around(receive), send)
+            await self._app(scope, watch.around(_read(receive)), _told(send))
         finally:
             watch.stop()
             self._house.leave()
@@ -148,6 +149,24 @@ class _Watch:
     def stop(self) -> None:
         """The connection is gone."""
         self._timer.cancel()
+
+
+def _read(receive: Receive) -> Receive:
+    async def read() -> Message:
+        message = await receive()
+        if message["type"] == "websocket.receive":
+            return {**message, "text": as_object(message.get("text"))}
+        return message
+
+    return read
+
+
+def _told(send: Send) -> Send:
+    async def tell(message: Message) -> None:
+        text = message.get("text")
+        await send({**message, "text": explained(text)} if text else message)
+
+    return tell
 
 
 def _creates_session(body: bytes) -> bool:

@@ -207,6 +207,35 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("{", "Invalid JSON"),
+        ("[]", "Unknown message type"),
+        ("3", "Unknown message type"),
+        (b"{}", "Unknown message type"),
+        ("[" * 50_000, "Unknown message type"),
+        ('{"type": "hello"}', "Unknown message type: hello"),
+        ('{"type": "step"}', "data: Field required"),
+        ('{"type": "step", "data": {"text": 5}}', "text: Input should be a valid string"),
+        ('{"type": "reset", "data": 3}', "data: Input should be a valid dictionary"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_message_that_cannot_be_read_is_told_what_was_expected_and_the_session_lives(server, message, said):
+    async def run():
+        async with connect(f"{server.root.replace('http', 'ws')}/{SOKOBAN}/ws") as socket_:
+            await socket_.send(message)
+            answer = json.loads(await asyncio.wait_for(socket_.recv(), 20))
+            assert (
+                said in answer["data"]["message"] and '{"type": "step", "data": {"text": ' in answer["data"]["message"]
+            )
+            await socket_.send(json.dumps({"type": "reset", "data": {}}))
+            assert json.loads(await asyncio.wait_for(socket_.recv(), 20))["type"] == "observation"
+
+    asyncio.run(run())
+
+
 def test_hostile_messages_hurt_nobody_else(server):
     async def attack(message):
         async with connect(server.root.replace("http", "ws") + f"/{SOKOBAN}/ws") as socket_:
