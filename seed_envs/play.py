@@ -127,6 +127,7 @@ def _shown(keys: dict[str, str]) -> str:
 
 def _press(keys: dict[str, str], pressed: Iterator[str], env: gym.Env[Any, str], info: dict[str, Any]) -> str | None:
     """Waits for a key that plays; None when the person leaves."""
+    keys = keys_of(info["admissible_actions"]) or keys  # which actions there are may change from turn to turn
     for key in pressed:
         if key in keys:
             print(f"> {keys[key]}")

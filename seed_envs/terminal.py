@@ -29,10 +29,12 @@ def keys_of(actions: Sequence[str] | None) -> dict[str, str]:
         actions: The actions there are, or None.
 
     Returns:
-        Key to action, arrow keys under the name of their direction; empty unless every action has a key.
+        Key to action, arrow keys under the name of their direction; empty unless every action has a key. A number of
+        two digits is played by the second one if nothing else is (``0`` for ``10``).
     """
     wanted = set(actions or ())
-    keys = {direction: direction for direction in ARROWS.values()} | LETTERS
+    keys = {action[1]: action for action in actions or () if len(action) == 2 and action.isdigit()}
+    keys |= {direction: direction for direction in ARROWS.values()} | LETTERS
     keys |= {action: action for action in wanted if len(action) == 1}
     found = {key: action for key, action in keys.items() if action in wanted}
     return found if wanted and set(found.values()) == wanted else {}

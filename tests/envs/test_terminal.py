@@ -23,10 +23,10 @@ WAY = ("\x1b[B", "\x1b[C", "\x1b[C", "\x1bOC", "k", "\x1b[D")
 """Down, right three times, up and left, by arrows of both kinds and by letter: the solution of the level of seed 1."""
 
 
-def play_in_terminal(*typed: str, arguments: tuple[str, ...] = ()) -> tuple[int, str]:
+def play_in_terminal(*typed: str, env_id: str = "seed/Sokoban-v0", arguments: tuple[str, ...] = ()) -> tuple[int, str]:
     """Exit code and everything on the screen after some typing in a pseudo-terminal."""
     main_end, other_end = pty.openpty()
-    command = [sys.executable, "-m", "seed_envs.play", "seed/Sokoban-v0", "--seed", "1", *arguments]
+    command = [sys.executable, "-m", "seed_envs.play", env_id, "--seed", "1", *arguments]
     env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm-256color"}
     process = subprocess.Popen(command, stdin=other_end, stdout=other_end, stderr=other_end, env=env)
     os.close(other_end)
@@ -67,7 +67,17 @@ def test_keys_without_a_move_play_nothing_and_leaving_leaves(leaving: str) -> No
 def test_keys_are_for_games_whose_every_action_has_one() -> None:
     assert keys_of(["up", "down", "left", "right", "still"])["."] == "still"
     assert keys_of(["3", "+"]) == {"3": "3", "+": "+"}
-    assert keys_of(["3", "10"]) == keys_of(["up", "look"]) == keys_of(None) == {}
+    assert keys_of(["3", "10"]) == {"3": "3", "0": "10"}
+    assert keys_of(["0", "10"]) == keys_of(["10", "20"]) == keys_of(["up", "look"]) == keys_of(None) == {}
+
+
+@pytest.mark.parametrize("rules", ["classic", "strict"])
+def test_a_hand_with_a_ten_is_played_with_single_keys(rules: str) -> None:
+    """Also where which tokens may come next changes from turn to turn."""
+    arguments = ("--seed", "2", "--picture", "none", "--env-arg", f"rules={rules}")
+    code, screen = play_in_terminal("0", "+", "2", "=", env_id="seed/EZPoints-v0", arguments=arguments)
+    assert code == 0, screen
+    assert "0 10" in screen and re.findall(r"> (\S+)", screen) == ["10", "+", "2", "="] and "success: True" in screen
 
 
 def test_half_blocks_hold_the_colours_of_the_picture() -> None:
