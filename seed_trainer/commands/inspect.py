@@ -18,7 +18,9 @@ class InspectArguments(EnvArguments):
 
     task_id: str = option("", "Task to play; empty lets the environment choose with seed.")
     split: str = option("", "Split to choose from.")
-    turn: int = option(1, "Turn whose prompts are shown.")
+    turn: int = option(
+        -1, "Turn whose prompts are shown, from 0; -1: the second, which shows history, or the only one."
+    )
     skill: str = option("", "Skill to splice in; empty asks the environment's annotator.")
     analyzer: str = option("auto", "How the policy is asked: auto, json, json_skill_only, json_steps, brief or turn.")
     seed: int = option(0, "Seed of the environment.")
@@ -73,18 +75,19 @@ def sections(args: InspectArguments) -> list[tuple[str, str]]:
         player.close()
     if episode.error is not None:
         raise UserError(f"the oracle's episode ended: {episode.error.message}; try another --seed or --task_id")
-    if not 0 <= args.turn < episode.num_steps:
-        raise UserError(f"turn={args.turn}, but the oracle's episode has {episode.num_steps} turns (0-based)")
+    turn = min(1, episode.num_steps - 1) if args.turn == -1 else args.turn
+    if not 0 <= turn < episode.num_steps:
+        raise UserError(f"turn={turn}, but the oracle's episode has {episode.num_steps} turn(s), counted from 0")
     skill = args.skill or rules_of(args.env_id)(episode)
-    turns = [step.context for step in episode.steps[: args.turn + 1]]
-    replies = [step.reply for step in episode.steps[: args.turn]]
+    turns = [step.context for step in episode.steps[: turn + 1]]
+    replies = [step.reply for step in episode.steps[:turn]]
     outcome = outcome_of(episode)
     answer = training_answer(analyzer, HindsightSkill(skill), plain_summary(episode))
     return [
         ("task", f"{episode.task_id} ({episode.task_type}): {episode.goal}"),
-        (f"student prompt, turn {args.turn}", _show(build_messages(profile, turns, replies))),
-        (f"teacher prompt, turn {args.turn}", _show(build_messages(profile, turns, replies, skill))),
-        ("reply", episode.steps[args.turn].reply),
+        (f"student prompt, turn {turn}", _show(build_messages(profile, turns, replies))),
+        (f"teacher prompt, turn {turn}", _show(build_messages(profile, turns, replies, skill))),
+        ("reply", episode.steps[turn].reply),
         (f"analysis request, outcome {outcome}", _show(analysis_messages(episode, outcome, analyzer))),
         ("analysis answer as trained in stage 1", answer),
     ]

@@ -28,6 +28,7 @@ def build_parser(vision: bool = False) -> Parser:
     sizes: Any = recipe.shape if isinstance(recipe, SightRecipe) else recipe
     parser = Parser(prog="seed-train make-tiny", description=__doc__)
     parser.add_argument("--output_dir", required=True, help="folder for model, tokenizer and recipe")
+    parser.add_argument("--replace", action="store_true", help="also into a folder that holds something already")
     parser.add_argument("--vision", action="store_true", help="one that plays from pictures")
     parser.add_argument("--seed", type=int, default=recipe.seed, help="default: %(default)s")
     for name in (*_SIZES, *(["sight_layers"] if vision else [])):
@@ -61,6 +62,9 @@ def main(argv: Sequence[str]) -> int:
             raise UserError(f"--{name} {getattr(options, name)} must be above 0")
     if options.width % (2 * options.heads):
         raise UserError(f"--width {options.width} must be a multiple of twice --heads {options.heads}")
+    folder = Path(options.output_dir)
+    if not options.replace and folder.is_dir() and any(folder.iterdir()):
+        raise UserError(f"{folder} is not empty; choose another --output_dir, or add --replace to write over it")
     recipe = _recipe(options)
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import torch
@@ -80,7 +84,6 @@ def main(argv: Sequence[str]) -> int:
             bar.close()
 
     started, cpu = time.perf_counter(), time.process_time()
-    folder = Path(options.output_dir)
     if isinstance(recipe, SightRecipe):
         facts = sight.make(recipe, folder, progress)
     else:

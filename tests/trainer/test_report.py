@@ -153,8 +153,9 @@ def test_numbers_of_the_charts() -> None:
 
 
 def test_inspect_shows_student_teacher_and_analysis(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", "--skill", "LOOK IN THE FRIDGE", "--turn", "1"]) == 0
+    assert main(["inspect", "--skill", "LOOK IN THE FRIDGE"]) == 0
     shown = capsys.readouterr().out
+    assert "student prompt, turn 1" in shown, "with history"
     student, teacher = shown.split("===== student prompt")[1].split("===== teacher prompt")
     assert "LOOK IN THE FRIDGE" not in student
     assert "LOOK IN THE FRIDGE" in teacher.split("===== reply")[0]

@@ -20,6 +20,7 @@ from seed_trainer.tiny.model import build_model
 from seed_trainer.tiny.muon import orthogonalised
 from seed_trainer.tiny.pretraining import Schedule, batches, pretrain, rate, tensors, weighted_loss
 from seed_trainer.tiny.recipe import Recipe, make
+from seed_trainer.tiny.sight.recipe import SightRecipe
 from seed_trainer.tiny.tokenizer import build_tokenizer
 
 TOKENIZER = build_tokenizer()
@@ -97,3 +98,25 @@ def test_nothing_is_made_of_nothing(tmp_path: Path, value: tuple[str, str]) -> N
     with pytest.raises(UserError, match="must be above 0"):
         make_tiny(["--vision", "--output_dir", str(tmp_path / "made"), *value])
     assert not (tmp_path / "made").exists()
+
+
+def test_a_model_is_written_over_only_where_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("mine")
+    with pytest.raises(UserError, match=r"is not empty; choose another --output_dir, or add --replace"):
+        make_tiny(["--output_dir", str(tmp_path), "--games", "0.004"])
+    assert (tmp_path / "config.json").read_text() == "mine"
+    small = ["--games", "0.004", "--epochs", "0.01", "--width", "32", "--layers", "1"]
+    assert make_tiny(["--output_dir", str(tmp_path), *small, "--replace"]) == 0
+    assert json.loads((tmp_path / "config.json").read_text())["hidden_size"] == 32
+
+
+@pytest.mark.parametrize("arguments", [["--vision", "--help"], ["--help", "--vision"]])
+def test_the_help_shows_what_the_model_that_sees_is_made_of(
+    capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        make_tiny(arguments)
+    shown = " ".join(capsys.readouterr().out.split())
+    recipe = SightRecipe()
+    assert f"--batch_tokens BATCH_TOKENS default: {recipe.schedule.batch_tokens} " in shown
+    assert f"--sight_layers SIGHT_LAYERS default: {recipe.shape.sight_layers} " in shown
