@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from seed_envs.alfworld.env import ALFWorldEnv
-from seed_envs.alfworld.tasks import ORIGINAL_SPLITS, type_of
+from seed_envs.alfworld.library import GAME_FILE
+from seed_envs.alfworld.tasks import GENERATED_PREFIXES, HUMAN_PREFIX, ORIGINAL_SPLITS, plain_id, type_of
 from seed_envs.arguments import check_choice
 from seed_envs.errors import DataMissing, UnknownOption
 
@@ -66,15 +67,22 @@ class AlfredTWEnv:
         self.config, self.train_eval = config, train_eval
         folder = os.path.expandvars(config["dataset"][_PATHS[train_eval]])
         split = ORIGINAL_SPLITS.get(train_eval, train_eval)
-        tree = bool(folder) and Path(folder).is_dir()
-        self._env_kwargs: dict[str, Any] = {"split": split, "data_dir": str(Path(folder).parent) if tree else None}
+        walked = [
+            os.path.join(root, GAME_FILE) for root, _, names in os.walk(folder, topdown=False) if GAME_FILE in names
+        ]
+        self._env_kwargs: dict[str, Any] = {"split": split, "data_dir": _root(folder, walked)}
         wanted = {TASK_TYPES[number] for number in config["env"]["task_types"] if number in TASK_TYPES}
         env = ALFWorldEnv(**self._env_kwargs)
-        ids = self._in_the_tree(env, Path(folder).name) if tree else env.task_ids(split)
-        ids = [task_id for task_id in ids if type_of(task_id) in wanted]
-        files = {os.path.join(folder, *task.split("/")[1:], "game.tw-pddl") for task in ids}
-        walked = (os.path.join(root, "game.tw-pddl") for root, _, _ in os.walk(folder, topdown=False))
-        self.game_files = [path for path in walked if path in files] or sorted(files)
+        files = walked
+        if not os.path.isdir(folder):
+            files = sorted(os.path.join(folder, *task.split("/")[1:], GAME_FILE) for task in env.task_ids(split))
+        self.game_files = [path for path in files if type_of(_task(path)) in wanted]
+        if walked:
+            library = env.source.library()
+            known = set(library.ids)
+            self.game_files = [
+                path for path in self.game_files if _task(path) in known and library.playable(_task(path))
+            ]
         limit = config["dataset"]["num_train_games" if train_eval == "train" else "num_eval_games"]
         self.game_files = self.game_files[:limit] if limit > 0 else self.game_files
         self.num_games = len(self.game_files)
@@ -82,11 +90,6 @@ class AlfredTWEnv:
             raise DataMissing(
                 f"{folder} has no game of the families {sorted(wanted)}; see task_types and {_PATHS[train_eval]}"
             )
-
-    @staticmethod
-    def _in_the_tree(env: ALFWorldEnv, folder: str) -> list[str]:
-        library = env.source.library()
-        return [task_id for task_id in library.ids if task_id.startswith(f"{folder}/") and library.playable(task_id)]
 
     def init_env(self, batch_size: int) -> AlfredBatch:
         """The environments that play them.
@@ -139,7 +142,7 @@ class AlfredBatch:
         """Start the next B games; returns their texts and infos."""
         self._steps, self._last = 0, []
         for env, path in zip(self._envs, self._cycle, strict=False):
-            text, info = env.reset(options={"task_id": path})
+            text, info = env.reset(options={"task_id": _task(path)})
             self._last.append((text, 0, False, self._info(env, info, path)))
         return tuple(last[0] for last in self._last), self._infos()
 
@@ -179,6 +182,26 @@ class AlfredBatch:
         if info["success"]:
             return []
         return [env.rule_action()] if self._expert == "handcoded" else env.oracle_plan()
+
+
+def _task(path: str) -> str:
+    """The id of a game file."""
+    return plain_id(os.path.normpath(path))
+
+
+def _root(folder: str, paths: Sequence[str]) -> str | None:
+    """The folder in which the games of a walk lie as ``NAME/TASK/TRIAL/game.tw-pddl``; None for no games.
+
+    Raises:
+        UnknownOption: When they lie in several, or a NAME means something else in ids.
+    """
+    roots = sorted({str(Path(path).absolute().parents[3]) for path in paths})
+    if len(roots) > 1:
+        raise UnknownOption(f"{folder} holds games below {roots[0]} and below {roots[1]}; name one of these")
+    for name in sorted({Path(path).absolute().parents[2].name for path in paths}):
+        if name in ORIGINAL_SPLITS or name.startswith("json_") or f"{name}/" in (*GENERATED_PREFIXES, HUMAN_PREFIX):
+            raise UnknownOption(f"{folder}: a folder of games cannot be called {name!r}; rename it, such as to 'games'")
+    return roots[0] if roots else None
 
 
 def _shuffled_cycle(games: list[str], generator: np.random.RandomState) -> Iterator[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -94,3 +96,37 @@ def test_without_a_folder_of_games_the_packs_are_played(data_dir, monkeypatch, f
     settings = alfworld_scripts.config("unused")
     settings["dataset"]["eval_id_data_path"] = folder
     assert AlfredTWEnv(settings, "eval_in_distribution").num_games == 140
+
+
+@pytest.mark.parametrize(
+    ("place", "named"),
+    [
+        ("my_games", "my_games"),
+        ("json_2.1.1/mine", "json_2.1.1/mine/"),
+        ("deep/valid_seen", "."),
+        ("deep/sub", "deep/./"),
+    ],
+)
+def test_a_folder_of_games_may_have_any_name_and_lie_below_the_one_that_is_named(tree, tmp_path, place, named):
+    shutil.copytree(tree / "json_2.1.1" / "valid_unseen", tmp_path / place)
+    settings = alfworld_scripts.config("unused")
+    settings["dataset"]["eval_ood_data_path"] = os.path.join(tmp_path, named)
+    games = AlfredTWEnv(settings, "eval_out_of_distribution")
+    assert games.num_games == GAMES
+    texts, infos = games.init_env(1).reset()
+    assert "Your task is to: " in texts[0] and infos["extra.gamefile"][0] in games.game_files
+    assert all(Path(path).is_file() for path in games.game_files)
+
+
+@pytest.mark.parametrize(
+    "names", [["procedural"], ["eval_in_distribution"], ["json_mine"], ["one/train", "two/train"], []]
+)
+def test_a_folder_of_games_that_ids_cannot_name_is_refused_in_words(tree, tmp_path, names):
+    for name in names:
+        shutil.copytree(tree / "json_2.1.1" / "valid_unseen", tmp_path / name)
+    settings = alfworld_scripts.config("unused")
+    settings["dataset"]["eval_ood_data_path"] = str(tmp_path)
+    cases = [(DataMissing, "has no game"), (UnknownOption, "cannot be called"), (UnknownOption, "name one of these")]
+    error, message = cases[len(names)]
+    with pytest.raises(error, match=message):
+        AlfredTWEnv(settings, "eval_out_of_distribution")
