@@ -26,6 +26,7 @@ class TaskSpec:
         seed: Passed to ``reset``.
         group: Episodes of one group play the same task.
         options: Further reset options.
+        stream: Names the randomness that a policy answers this episode with; empty leaves it to the policy.
     """
 
     task_id: str | None = None
@@ -33,6 +34,7 @@ class TaskSpec:
     seed: int | None = None
     group: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
+    stream: str = ""
 
     def reset_arguments(self) -> dict[str, Any]:
         """Keyword arguments for ``env.reset``."""

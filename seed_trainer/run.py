@@ -168,10 +168,8 @@ class SEEDRun(KeptTrainer, GRPOTrainer):
         panel: Any = self.eval_dataset if eval_dataset is None else eval_dataset
         if panel is None:
             raise ValueError("evaluate() needs an eval_dataset: the panel of tasks")
-        self._seed(2)
         with self.clock("evaluation"):
-            step = self.state.global_step
-            metrics = self.panels.measure(self.model, panel, metric_key_prefix, step, self.analyst.advice)
+            metrics = self.panels.measure(self.model, panel, metric_key_prefix, self.moment, self.analyst.advice)
         Trainer.log(self, metrics)  # TRL's log() would print the last training completions again
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
@@ -243,7 +241,3 @@ class SEEDRun(KeptTrainer, GRPOTrainer):
     def gate_rule(self) -> GateRule:
         """The gate of this round."""
         return GateRule(self.args.opd_gate, self.moment.gate_beta)
-
-    def _seed(self, purpose: int) -> None:
-        """Seed sampling from run seed, process, round and purpose, so that resuming repeats it exactly."""
-        self.generator.manual_seed(int(self.moment.rng(purpose).integers(2**62)))

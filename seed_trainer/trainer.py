@@ -21,11 +21,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from accelerate.utils import gather_object
 from torch import Tensor
 
 from seed_envs.trajectory import Trajectory
 from seed_trainer.acting.generation import own_randomness
-from seed_trainer.acting.play import block_tasks
+from seed_trainer.acting.play import block_tasks, task_names, with_streams
 from seed_trainer.learning.aggregation import fillers_undone, round_counts, share_counts
 from seed_trainer.learning.batches import build_rows, filler_target, with_fillers
 from seed_trainer.learning.idle import moves_weights, zero_loss
@@ -56,7 +57,6 @@ class SEEDTrainer(SEEDRun):
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> Batch:
         """Make one round's training batch, in the order of the paper's Algorithm 1."""
-        self._seed(0)
         moment = self.moment
         block = Block(self._play(inputs), self.num_generations)  # sample with theta_old
         block.advantages_N = episode_advantages_N(block, self.args)  # A = (R - mu) / sigma
@@ -114,6 +114,9 @@ class SEEDTrainer(SEEDRun):
         with self.clock("rollout"):
             skill_for = self.analyst.advice if self.args.actor_skill != "none" else None
             tasks = block_tasks(inputs, self.num_generations)
+            everyone: list[str] = gather_object(task_names(tasks))
+            before = everyone[: self.accelerator.process_index * len(tasks)]
+            tasks = with_streams(tasks, self.moment.stream("play"), before)
             return self.actor.play(tasks, self.actor.decoding(self.args.temperature), skill_for)
 
     def _splice(self, block: Block) -> None:

@@ -19,6 +19,7 @@ from torch import Tensor
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
 from seed_trainer.acting.pictures import COUNTS, PictureReader
+from seed_trainer.acting.streams import draws_BL, inverse_cdf_B
 
 
 @dataclass
@@ -55,8 +56,12 @@ class Sampler(Protocol):
         contexts: Sequence[list[int]],
         decoding: Decoding,
         images: Sequence[list[Any]] | None = None,
+        streams: Sequence[str] | None = None,
     ) -> list[Sampled]:
-        """Return one continuation per context; a context that extends the last one under its key may be cached."""
+        """Return one continuation per context; a context that extends the last one under its key may be cached.
+
+        Each is drawn from the stream of its own, where streams are given and the sampler can.
+        """
         ...
 
     def forget(self) -> None:
@@ -153,14 +158,17 @@ def cache_argument(model_class: Any) -> str:
 
 
 def pick_tokens(
-    logits_BV: Tensor, decoding: Decoding, generator: torch.Generator | None, never: Sequence[int] = ()
+    logits_BV: Tensor,
+    decoding: Decoding,
+    chance: torch.Generator | Tensor | None,
+    never: Sequence[int] = (),
 ) -> tuple[Tensor, Tensor]:
     """Pick one token per row.
 
     Args:
         logits_BV: Logits of the next token.
         decoding: How to sample.
-        generator: Source of randomness.
+        chance: Source of randomness, or a draw of its own for every row, uniform in [0, 1).
         never: Ids that are not picked: a placeholder in a reply would stand for a picture that nobody took.
 
     Returns:
@@ -182,7 +190,11 @@ def pick_tokens(
         kept_BV = logits_BV.float()
     else:
         allowed_BV = _filtered(allowed_BV / decoding.temperature, decoding)
-        ids_B = torch.multinomial(allowed_BV.log_softmax(-1).exp(), 1, generator=generator).squeeze(1)
+        probabilities_BV = allowed_BV.log_softmax(-1).exp()
+        if isinstance(chance, Tensor):
+            ids_B = inverse_cdf_B(probabilities_BV, chance)
+        else:
+            ids_B = torch.multinomial(probabilities_BV, 1, generator=chance).squeeze(1)
         kept_BV = allowed_BV.index_copy(1, index, logits_BV[:, index].float() / decoding.temperature)
     logps_BV = torch.log_softmax(kept_BV, dim=-1)
     return ids_B, logps_BV.gather(1, ids_B[:, None]).squeeze(1)
@@ -249,7 +261,7 @@ class CachedSampler:
         eos_token_ids: Ids that end a continuation.
         pad_token_id: Id for padding.
         device: Where the model is.
-        generator: Source of randomness; None uses torch's global one.
+        generator: Source of randomness of continuations without streams; None uses torch's global one.
         reader: Reads pictures, for models that see.
     """
 
@@ -281,6 +293,7 @@ class CachedSampler:
         contexts: Sequence[list[int]],
         decoding: Decoding,
         images: Sequence[list[Any]] | None = None,
+        streams: Sequence[str] | None = None,
     ) -> list[Sampled]:
         """Continue every context; see :class:`Sampler`.
 
@@ -295,7 +308,8 @@ class CachedSampler:
         with self.unwrap() as model:
             state = self._align(list(keys), contexts, model.config)
             state.planes = rope_index(model) if self.reader else None
-            return self._continue(model, state, contexts, decoding, rows)
+            draws = draws_BL(streams, decoding.max_new_tokens, self.device) if streams else None
+            return self._continue(model, state, contexts, decoding, rows, draws)
 
     def _align(self, keys: list[Hashable], contexts: Sequence[list[int]], config: Any) -> _CacheState:
         """Keep the cache of rows whose context was extended; start anew if any row is new or was rewritten."""
@@ -320,6 +334,7 @@ class CachedSampler:
         contexts: Sequence[list[int]],
         decoding: Decoding,
         images: Sequence[list[Any]],
+        draws: Tensor | None,
     ) -> list[Sampled]:
         fresh = [context[len(seen) :] for context, seen in zip(contexts, state.seen, strict=True)]
         width = max(map(len, fresh))
@@ -338,7 +353,8 @@ class CachedSampler:
         logps: list[Tensor] = []
         alive: list[Tensor] = []
         for index in range(decoding.max_new_tokens):
-            token, logp = pick_tokens(logits, decoding, self.generator, self.reader.token_ids if self.reader else ())
+            chance = self.generator if draws is None else draws[:, index]
+            token, logp = pick_tokens(logits, decoding, chance, self.reader.token_ids if self.reader else ())
             token = token.masked_fill(finished, self.pad_token_id)
             columns.append(token)
             logps.append(logp)
@@ -421,8 +437,9 @@ class EngineSampler:
         contexts: Sequence[list[int]],
         decoding: Decoding,
         images: Sequence[list[Any]] | None = None,
+        streams: Sequence[str] | None = None,
     ) -> list[Sampled]:
-        """Continue every context; see :class:`Sampler`."""
+        """Continue every context with the engine's own randomness; see :class:`Sampler`."""
         if not contexts:
             return []
         ids, logprobs = self.generate(list(contexts), images, decoding)

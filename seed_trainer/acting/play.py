@@ -6,8 +6,10 @@ losses.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -104,3 +106,23 @@ def block_tasks(inputs: Sequence[dict[str, Any]], group_size: int) -> list[TaskS
         )
         for index, row in enumerate(inputs)
     ]
+
+
+def task_names(tasks: Sequence[TaskSpec]) -> list[str]:
+    """Return what tells the tasks apart."""
+    return [f"{task.split}/{task.task_id}/{task.seed}" for task in tasks]
+
+
+def with_streams(tasks: Sequence[TaskSpec], root: str, before: Iterable[str] = ()) -> list[TaskSpec]:
+    """Give every episode a stream of its own: the root's, of its task and of how often that came before.
+
+    Args:
+        tasks: Tasks of the episodes of this process.
+        root: Names run, round and purpose.
+        before: Names of the tasks that earlier processes play, so that the number of processes changes nothing.
+    """
+    seen, result = Counter(before), []
+    for task, name in zip(tasks, task_names(tasks), strict=True):
+        result.append(dataclasses.replace(task, stream=f"{root}/{name}/{seen[name]}"))
+        seen[name] += 1
+    return result

@@ -36,6 +36,7 @@ class TurnTokens:
         turns: The turn contexts behind the prompt, history cut as it was.
         replies: The earlier replies behind the prompt.
         messages: The messages as rendered.
+        stream: What the reply was drawn from, if it has a stream.
     """
 
     prompt_ids: TokenIds
@@ -46,6 +47,7 @@ class TurnTokens:
     messages: list[Message]
     forced_ids: TokenIds = field(default_factory=list)
     between_ids: TokenIds = field(default_factory=list)
+    stream: str = ""
 
     @property
     def images(self) -> list[object]:
@@ -56,6 +58,11 @@ class TurnTokens:
 def tokens_of(trajectory: Trajectory) -> list[TurnTokens]:
     """Return the token records of an episode's turns."""
     return [step.meta[META_KEY] for step in trajectory.steps if META_KEY in step.meta]
+
+
+def all_named(streams: list[str]) -> list[str] | None:
+    """Return the streams if every continuation has one."""
+    return streams if all(streams) else None
 
 
 def as_growing(profile: Profile) -> Profile:
@@ -119,12 +126,15 @@ class TokenPolicy:
             prompts = self._turn_prompts(requests, records)
         else:
             prompts = self._episode_prompts(requests, records)
+        for request, tokens in zip(requests, prompts, strict=True):
+            tokens.stream = f"{request.task.stream}/{request.turn}" if request.task.stream else ""
         fitting = [index for index, tokens in enumerate(prompts) if len(tokens.prompt_ids) <= self.max_prompt_length]
         sampled = self.sampler.sample(
             [requests[index].episode for index in fitting],
             [prompts[index].prompt_ids for index in fitting],
             self.decoding,
             [prompts[index].images for index in fitting],
+            all_named([prompts[index].stream for index in fitting]),
         )
         replies = [self._overflow(len(tokens.prompt_ids)) for tokens in prompts]
         for index, result in zip(fitting, sampled, strict=True):

@@ -70,6 +70,7 @@ class Analyst:
             self.memory,
             lambda length: self._random_text(length, moment),
             gather_object,
+            moment.process,
         )
         return assign_skills(self.source, own, context)
 
@@ -78,6 +79,7 @@ class Analyst:
         episodes: Sequence[Trajectory],
         told: Sequence[Outcome] | None = None,
         temperature: float | None = None,
+        purpose: str = "skill",
     ) -> list[HindsightSkill]:
         """Let the model write about episodes.
 
@@ -85,12 +87,14 @@ class Analyst:
             episodes: Finished episodes.
             told: The outcome it is told of each; the true one by default.
             temperature: Takes the place of ``skill_temperature``.
+            purpose: Tells the draws of one answer about an episode from those of another.
         """
         analyzer = get_analyzer(self.args.skill_analyzer, self._style)
         writer = SkillWriter(self.encoder, self._sampler, self.args.rollout_layout, analyzer, self.args)
         if temperature is not None:
             writer.decoding = dataclasses.replace(writer.decoding, temperature=temperature)
-        return writer.write(episodes, [outcome_of(episode) for episode in episodes] if told is None else told)
+        told = [outcome_of(episode) for episode in episodes] if told is None else told
+        return writer.write(episodes, told, purpose)
 
     def advice(self, episode: Trajectory) -> str:
         """Return the library's advice for an episode that is about to begin."""

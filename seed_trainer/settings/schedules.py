@@ -29,8 +29,12 @@ class Moment:
     process: int
 
     def rng(self, purpose: int) -> np.random.Generator:
-        """Return the randomness of one purpose in this round, so that resuming repeats it exactly."""
-        return np.random.default_rng([self.seed, self.process, self.round_index, purpose])
+        """Return the randomness of one purpose in this round, the same on every process and after resuming."""
+        return np.random.default_rng([self.seed, self.round_index, purpose])
+
+    def stream(self, purpose: str) -> str:
+        """Return the root of the streams of one purpose in this round."""
+        return f"{self.seed}/{self.round_index}/{purpose}"
 
 
 def gate_beta(options: SEEDOptions, round_index: int, total_rounds: int) -> float:

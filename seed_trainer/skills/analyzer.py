@@ -13,7 +13,7 @@ from seed_envs.markers import defuse
 from seed_envs.trajectory import Trajectory
 from seed_trainer.acting.encoding import ChatEncoder, TokenIds, images_of
 from seed_trainer.acting.generation import Decoding, Sampler
-from seed_trainer.acting.rollout import Layout, tokens_of
+from seed_trainer.acting.rollout import Layout, all_named, tokens_of
 from seed_trainer.settings.options import SEEDOptions
 from seed_trainer.skills.parsing import HindsightSkill
 from seed_trainer.skills.prompts import Analyzer, Outcome, document_messages, turn_message
@@ -52,12 +52,15 @@ class SkillWriter:
         limit = options.max_skill_length + 1 if analyzer.style == "turn" else bounded
         self.decoding = Decoding(limit, options.skill_temperature)
 
-    def write(self, trajectories: Sequence[Trajectory], outcomes: Sequence[Outcome]) -> list[HindsightSkill]:
+    def write(
+        self, trajectories: Sequence[Trajectory], outcomes: Sequence[Outcome], purpose: str = "skill"
+    ) -> list[HindsightSkill]:
         """Write one skill per episode.
 
         Args:
             trajectories: Finished episodes.
             outcomes: Label told for each of them.
+            purpose: Tells the draws of one answer about an episode from those of another.
 
         Returns:
             Skills in order. Episodes ended by a fault, or without a turn, are not analysed.
@@ -65,7 +68,9 @@ class SkillWriter:
         asked = [index for index, episode in enumerate(trajectories) if analysable(episode)]
         prompts, images = self._prompts([trajectories[i] for i in asked], [outcomes[i] for i in asked])
         self.sampler.forget()
-        answers = self.sampler.sample([("skill", index) for index in asked], prompts, self.decoding, images)
+        streams = all_named([_stream(trajectories[index], purpose) for index in asked])
+        keys = [("skill", index) for index in asked]
+        answers = self.sampler.sample(keys, prompts, self.decoding, images, streams)
         self.sampler.forget()
         skills = [HindsightSkill(reason="not_written") for _ in trajectories]
         for index, prompt, answer in zip(asked, prompts, answers, strict=True):
@@ -114,6 +119,12 @@ class SkillWriter:
 
     def _messages(self, episode: Trajectory, outcome: Outcome) -> list[Message]:
         return analysis_messages(episode, outcome, self.analyzer, self.encoder, self.options.max_analysis_prompt_length)
+
+
+def _stream(episode: Trajectory, purpose: str) -> str:
+    """Return the stream of an answer about an episode; none if the episode itself was drawn from none."""
+    stream = next((tokens.stream for tokens in reversed(tokens_of(episode))), "")
+    return f"{stream}/{purpose}" if stream else ""
 
 
 def analysis_messages(

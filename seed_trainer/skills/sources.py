@@ -1,7 +1,8 @@
 """Whose skill teaches which episode: the paper's own skill, or one of the controls.
 
 A control replaces the text and nothing else; the number of episodes, rows and forward passes stays the same. It
-writes no skills: it is given those the policy wrote.
+writes no skills: it is given those the policy wrote. What is drawn is drawn over the episodes of all processes, so that
+their number changes nothing.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,19 +44,28 @@ class SkillMemory:
         return old[int(rng.integers(len(old)))] if old else ""
 
 
+class Told(NamedTuple):
+    """What the choice may know of an episode."""
+
+    task_id: str
+    task_type: str
+    success: bool
+
+
 @dataclass
 class SkillContext:
     """What the choice may depend on."""
 
-    trajectories: Sequence[Trajectory]
+    trajectories: Sequence[Trajectory | Told]
     group_size: int
     round_index: int
     rng: np.random.Generator
     library: SkillLibrary | None
     memory: SkillMemory
     random_text: Callable[[int], str]
-    gather: Callable[[list[tuple[str, str]]], list[tuple[str, str]]] = list
-    """Collects lists of all processes, so that every process remembers the skills of all."""
+    gather: Callable[[list[Any]], list[Any]] = list
+    """Joins the lists of all processes."""
+    process: int = 0
 
 
 def _shuffle_within(size: int, rng: np.random.Generator) -> list[int]:
@@ -124,7 +135,7 @@ def _stale_text(own: Sequence[HindsightSkill], context: SkillContext, age: float
     skills = [
         (episode.task_id, skill.text) for episode, skill in zip(context.trajectories, own, strict=True) if skill.valid
     ]
-    context.memory.remember(context.round_index, context.gather(skills))
+    context.memory.remember(context.round_index, skills)
     return [HindsightSkill(text, "" if text else "no_stale_skill", origin=f"stale_text({age:g})") for text in texts]
 
 
@@ -159,6 +170,9 @@ SOURCES: dict[str, Callable[[Sequence[HindsightSkill], SkillContext, float], lis
 }
 """How every ``skill_source`` assigns skills. ``stale`` and ``wrong_outcome`` differ in how skills are *written*."""
 
+DRAWN = ("shuffled_group", "shuffled_batch", "stale_text")
+"""The sources that draw among episodes or remember them."""
+
 
 def assign_skills(source: SkillSource, own: Sequence[HindsightSkill], context: SkillContext) -> list[HindsightSkill]:
     """Return the teaching skill of every episode.
@@ -168,4 +182,10 @@ def assign_skills(source: SkillSource, own: Sequence[HindsightSkill], context: S
         own: Skills the policy wrote about these episodes (empty where the source writes none).
         context: Everything else.
     """
-    return SOURCES[source.name](own, context, source.age)
+    if source.name not in DRAWN:
+        return SOURCES[source.name](own, context, source.age)
+    told = [Told(episode.task_id, episode.task_type, episode.success) for episode in context.trajectories]
+    everyone = context.gather(list(zip(told, own, strict=True)))
+    whole = dataclasses.replace(context, trajectories=[episode for episode, _ in everyone])
+    skills = SOURCES[source.name]([skill for _, skill in everyone], whole, source.age)
+    return skills[context.process * len(own) :][: len(own)]

@@ -86,6 +86,7 @@ class ForcedSampler:
         contexts: Sequence[list[int]],
         decoding: Decoding,
         images: Sequence[list[Any]] | None = None,
+        streams: Sequence[str] | None = None,
     ) -> list[Sampled]:
         """Return the scripted reply of an episode's turn, or a sampled one, which may have to begin as scripted."""
         starts = [self._start(key) for key in keys]
@@ -96,6 +97,7 @@ class ForcedSampler:
             [contexts[index] + starts[index][0] for index in free],
             decoding,
             [images[index] for index in free] if images else None,
+            [streams[index] for index in free] if streams else None,
         )
         replies = {
             index: (starts[index][0] + result.ids)[: decoding.max_new_tokens]

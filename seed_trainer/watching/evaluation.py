@@ -16,7 +16,9 @@ from torch import nn
 
 from seed_envs.trajectory import Trajectory
 from seed_trainer.acting.actor import Actor
+from seed_trainer.acting.play import with_streams
 from seed_trainer.settings.config import SEEDConfig
+from seed_trainer.settings.schedules import Moment
 from seed_trainer.watching.linelog import LineLog
 from seed_trainer.watching.panels import EVALUATIONS_FILE, compact_record, panel_tasks, summarise
 
@@ -48,7 +50,7 @@ class PanelPlayer:
         self.log = LineLog(Path(args.output_dir) / EVALUATIONS_FILE)
 
     def measure(
-        self, model: nn.Module, panel: Any, prefix: str, step: int, advice: Callable[[Trajectory], str]
+        self, model: nn.Module, panel: Any, prefix: str, moment: Moment, advice: Callable[[Trajectory], str]
     ) -> dict[str, Any]:
         """Play a panel on all processes and return its metrics.
 
@@ -56,10 +58,10 @@ class PanelPlayer:
             model: What the actor samples from.
             panel: Rows that name the tasks.
             prefix: Begins the name of every metric.
-            step: Optimiser steps made.
+            moment: Where training stands.
             advice: Gives the skill that the starred methods show in the actor's own prompts.
         """
-        tasks = panel_tasks(panel, self.args.eval_repeats)
+        tasks = with_streams(panel_tasks(panel, self.args.eval_repeats), moment.stream("evaluation"))
         mine = tasks[self.accelerator.process_index :: self.accelerator.num_processes]
         decoding = self.actor.decoding(self.args.eval_temperature)
         with _evaluating(model):
@@ -68,5 +70,5 @@ class PanelPlayer:
         self.actor.sampler.forget()
         records: list[dict[str, Any]] = gather_object([compact_record(episode) for episode in episodes])
         if self.accelerator.is_main_process:
-            self.log.append(step, {"prefix": prefix, "episodes": records})
+            self.log.append(moment.step, {"prefix": prefix, "episodes": records})
         return summarise(records, prefix)

@@ -88,10 +88,11 @@ class StalenessWatch:
             past = moment.round_index - age
             if age == 0 or past in self.analyst.weights.rounds:
                 with self.analyst.weights.at(self.scorer.unwrapped, past):
-                    skills = self.analyst.write(block.episodes)
+                    skills = self.analyst.write(block.episodes, purpose=f"stale/{age}")
                 self.sink.append(self._compare(block, batch, fresh, skills, str(age)))
         if self.args.staleness_noise_temperature:
-            skills = self.analyst.write(block.episodes, temperature=self.args.staleness_noise_temperature)
+            temperature = self.args.staleness_noise_temperature
+            skills = self.analyst.write(block.episodes, temperature=temperature, purpose=NOISE)
             self.sink.append(self._compare(block, batch, fresh, skills, NOISE))
         for row, ids in zip(block.rows, own, strict=True):
             row.teacher_prompt_ids = ids

@@ -34,7 +34,12 @@ class Scripted:
         self.turns, self.seen = turns, []  # type: ignore[var-annotated]
 
     def sample(
-        self, keys: Sequence[Hashable], contexts: Sequence[list[int]], decoding: Decoding, images: Any = None
+        self,
+        keys: Sequence[Hashable],
+        contexts: Sequence[list[int]],
+        decoding: Decoding,
+        images: Any = None,
+        streams: Any = None,
     ) -> list[Sampled]:
         self.seen.append([list(context) for context in contexts])
         ids = TOKENIZER(self.turns[len(self.seen) - 1], add_special_tokens=False)["input_ids"]

@@ -107,7 +107,6 @@ def test_scores_of_the_rollout_are_those_of_the_full_forward(build: Build, profi
     scored = trainer.scorer.behaviour(batch)
     sampled = torch.zeros_like(scored)
     rows = iter(range(len(scored)))
-    trainer._seed(0)
     episodes = trainer._play([{"task_id": task} for task in TASKS for _ in range(2)])  # the same round once more
     for turns in map(tokens_of, episodes):
         for parts in [turns] if profile is GROWING else [[turn] for turn in turns]:
