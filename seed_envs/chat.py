@@ -29,6 +29,12 @@ def user_message(text: str, image: Any = None) -> Message:
     return {"role": "user", "content": [{"type": "image", "image": image}, {"type": "text", "text": text}]}
 
 
+def picture_parts(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The picture parts of a conversation in order."""
+    contents = [message["content"] for message in messages if isinstance(message["content"], list)]
+    return [part for content in contents for part in content if part["type"] == "image"]
+
+
 def offered_tools(messages: Sequence[Message]) -> tuple[list[Message], list[dict[str, Any]] | None]:
     """A conversation as chat templates and endpoints take it, and beside it the schemas of its tools, or None."""
     tools = next((message["tools"] for message in messages if message.get("tools")), None)

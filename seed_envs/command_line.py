@@ -99,6 +99,17 @@ def key_and_value(text: str) -> tuple[str, Any]:
         return key, value
 
 
+def add_env_arg(parser: argparse.ArgumentParser, more: str) -> None:
+    """Adds ``--env-arg``, whose pairs stand in ``env_arg``.
+
+    Args:
+        parser: Of a command that makes environments.
+        more: What else is to be said of them.
+    """
+    words = f"argument of the environment, JSON value; {more}"
+    parser.add_argument("--env-arg", type=key_and_value, action="append", default=[], metavar="KEY=VALUE", help=words)
+
+
 def reader_gone() -> int:
     """What a command does about a ``BrokenPipeError``: stay silent, and return the exit code.
 

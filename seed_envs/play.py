@@ -13,7 +13,7 @@ import gymnasium as gym
 
 import seed_envs
 from seed_envs.base import SeedEnv
-from seed_envs.command_line import INCOMPLETE, Parser, add_version, find_own_modules, key_and_value, run
+from seed_envs.command_line import INCOMPLETE, Parser, add_env_arg, add_version, find_own_modules, run
 from seed_envs.registration import TABLE, find_row, make
 from seed_envs.terminal import ARROWS, Screen, has_keys, keys_of, single_keys
 from seed_envs.trajectory import StopReason
@@ -55,14 +55,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("--task-id", "--task_id", help="play exactly this task")
     parser.add_argument("--split", help="draw the task from this split")
-    parser.add_argument(
-        "--env-arg",
-        type=key_and_value,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="argument of the environment, JSON value; the environment's page lists them",
-    )
+    add_env_arg(parser, "the environment's page lists them")
     parser.add_argument("--no-preflight", action="store_true", help="skip the check that everything needed answers")
     parser.add_argument("--dry-run", action="store_true", help="check, start the task, then stop")
     parser.add_argument(

@@ -17,7 +17,7 @@ from typing import Any
 import gymnasium as gym
 
 from seed_envs.base import SeedEnv
-from seed_envs.chat import Message, build_messages
+from seed_envs.chat import Message, build_messages, picture_parts
 from seed_envs.errors import DataMissing, DependencyMissing, PreflightFailed, RetrievalError, UnknownOption
 from seed_envs.profiles import Profile, shows_pictures
 from seed_envs.rollout import Policy, Request
@@ -164,12 +164,7 @@ def _check_pictures(
     profiles: Mapping[str, Profile],
     words: Words,
 ) -> None:
-    shown = any(
-        part["type"] == "image"
-        for message in messages
-        for part in (message["content"] if isinstance(message["content"], list) else [])
-    )
-    if shown and contestant.sees_pictures is False:
+    if picture_parts(messages) and contestant.sees_pictures is False:
         raise PreflightFailed(
             f"{contestant.name} reads text alone, and profile {profile.name!r} shows pictures: "
             f"{advise_text(profile, profiles, words.profile)}, or a model that reads pictures"

@@ -131,6 +131,19 @@ _TEMPLATE_FIELDS: dict[str, tuple[str, ...]] = {
 }
 
 
+TAGS = ActionFormat(
+    kind="tags",
+    lower=True,
+    require_think=True,
+    refuse_cjk=True,
+    reply="<think>{thought}</think>\n<action>{action}</action>",
+)
+"""Thinking and action each inside tags of their own; the first complete block counts."""
+
+GROWING = PromptTemplate(first="{goal}{skill}\n{observation}", turn="{observation}", skill_block="\n{skill}")
+"""One conversation of bare observations, for small models."""
+
+
 @dataclass(frozen=True)
 class Profile:
     """One way to run an environment with a language model.

@@ -24,6 +24,7 @@ from seed_envs.errors import DataMissing, OracleUnavailable
 from seed_envs.vision.ezpoints.cards import TABLE
 from seed_envs.vision.ezpoints.rules import NUMBERS, Puzzle, ezpoints, points24
 
+from .clones import clone_of
 from .rows import Documented, Options, ParityRow
 
 EPISODES = 500
@@ -44,9 +45,7 @@ def compare(options: Options) -> list[ParityRow]:
     Raises:
         DataMissing: Without a clone.
     """
-    if options.against is None:
-        raise DataMissing("no clone; run: git clone https://github.com/RL4VLM/RL4VLM, then add --against RL4VLM")
-    rules, original, envs = import_original(options.against)
+    rules, original, envs = import_original(clone_of(options, "https://github.com/RL4VLM/RL4VLM"))
     return [
         play(getattr(envs, name)(), env_id, puzzle, rules, original, options.episodes or EPISODES)
         for name, (env_id, puzzle) in _GAMES.items()

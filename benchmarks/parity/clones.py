@@ -11,6 +11,23 @@ from types import ModuleType
 
 from seed_envs.errors import DataMissing
 
+from .rows import Options
+
+
+def clone_of(options: Options, address: str) -> Path:
+    """The clone that the user named.
+
+    Args:
+        options: What the command line says.
+        address: Where the original is.
+
+    Raises:
+        DataMissing: When none was named.
+    """
+    if options.against is None:
+        raise DataMissing(f"no clone; run: git clone {address}, then add --against {address.rpartition('/')[2]}")
+    return options.against
+
 
 def load_file(clone: Path, path: str, stand_ins: Sequence[str] = ()) -> ModuleType:
     """Import one file of a clone.

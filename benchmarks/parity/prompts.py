@@ -27,6 +27,7 @@ from seed_envs.registration import make
 from seed_envs.vision.sokoban.actions import read_classic
 from seed_envs.wrappers import make_agent_env
 
+from .clones import clone_of
 from .rows import Documented, Options, ParityRow
 from .webshop import SEARCH_BUTTON
 
@@ -121,10 +122,7 @@ def compare(options: Options) -> list[ParityRow]:
     Raises:
         DataMissing: Without a clone.
     """
-    if options.against is None:
-        address = "https://github.com/langfengQ/verl-agent"
-        raise DataMissing(f"no clone; run: git clone {address}, then add --against verl-agent")
-    managers = import_managers(options.against)
+    managers = import_managers(clone_of(options, "https://github.com/langfengQ/verl-agent"))
     return [play(name, side, managers, options.episodes or EPISODES) for name, side in SIDES.items()]
 
 

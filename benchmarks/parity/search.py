@@ -26,7 +26,7 @@ from seed_envs.search_qa.retrievers.base import Hit, titled_hit
 from seed_envs.search_qa.scoring import Turn, legacy_answer
 from seed_envs.search_qa.server_api import render_result
 
-from .clones import load_file
+from .clones import clone_of, load_file
 from .rows import Options, ParityRow
 
 ORIGINAL = "Search-R1, clone"
@@ -47,11 +47,9 @@ def compare(options: Options) -> list[ParityRow]:
     Raises:
         DataMissing: Without a clone.
     """
-    if options.against is None:
-        address = "https://github.com/PeterGriffinJin/Search-R1"
-        raise DataMissing(f"no clone; run: git clone {address}, then add --against Search-R1")
-    count, loop = options.episodes or REPLIES, import_loop(options.against)
-    return [replies(loop, count), passages(loop, count), scores(load_file(options.against, _SCORES), count)]
+    clone = clone_of(options, "https://github.com/PeterGriffinJin/Search-R1")
+    count, loop = options.episodes or REPLIES, import_loop(clone)
+    return [replies(loop, count), passages(loop, count), scores(load_file(clone, _SCORES), count)]
 
 
 def import_loop(clone: Path) -> Any:

@@ -26,6 +26,7 @@ from seed_envs.registration import make
 from seed_envs.webshop.files import read_json
 from seed_envs.webshop.shop import Shop
 
+from .clones import clone_of
 from .rows import Documented, Options, ParityRow
 
 ORIGINAL = "WebShop, clone"
@@ -62,14 +63,12 @@ def compare(options: Options) -> list[ParityRow]:
         DataMissing: Without a clone or the catalogue.
         DependencyMissing: Without the extra ``parity``.
     """
-    if options.against is None:
-        address = "https://github.com/princeton-nlp/WebShop"
-        raise DataMissing(f"no clone; run: git clone {address}, then add --against WebShop")
+    clone = clone_of(options, "https://github.com/princeton-nlp/WebShop")
     for name in ("bs4", "thefuzz", "flask"):
         require(name, "parity", "the original WebShop")
     ours: Any = make("seed/WebShop-v0", max_episode_steps=TURNS, catalogue="files", split="all")
     shop = ours.unwrapped.shop
-    theirs = start(options.against, data_dir("webshop", variable="WEBSHOP_DATA"), shop)
+    theirs = start(clone, data_dir("webshop", variable="WEBSHOP_DATA"), shop)
     return [goals(shop, theirs.server.goals), walks(ours, theirs, options.episodes or EPISODES)]
 
 

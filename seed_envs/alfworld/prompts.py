@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
-from seed_envs.profiles import ActionFormat, Profile, PromptTemplate
+from seed_envs.profiles import GROWING, TAGS, ActionFormat, Profile, PromptTemplate
 
 _ANSWER = (
     "Decide what to do now. Think it through step by step inside <think> </think> tags. Then choose one of the "
@@ -34,22 +34,9 @@ WINDOW_TEMPLATE: Final = PromptTemplate(
     hidden_actions=("help",),
 )
 
-TOLERANT_FORMAT: Final = ActionFormat(
-    kind="tags",
-    lower=True,
-    require_think=True,
-    refuse_cjk=True,
-    fallback_tail=30,
-    reply="<think>{thought}</think>\n<action>{action}</action>",
-)
+TOLERANT_FORMAT: Final = dataclasses.replace(TAGS, fallback_tail=30)
 
 PAPER_FORMAT: Final = dataclasses.replace(TOLERANT_FORMAT, reading="verl-agent")
-
-COMPACT_TEMPLATE: Final = PromptTemplate(
-    first="{goal}{skill}\n{observation}",
-    turn="{observation}",
-    skill_block="\n{skill}",
-)
 
 _PAPER = Profile(
     name="paper",
@@ -79,7 +66,7 @@ _VERL = dataclasses.replace(
 
 _COMPACT = Profile(
     name="compact",
-    template=COMPACT_TEMPLATE,
+    template=GROWING,
     action_format=ActionFormat(kind="raw"),
     max_steps=15,
     history=0,

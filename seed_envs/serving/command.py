@@ -9,7 +9,7 @@ import socket
 import sys
 from collections.abc import Sequence
 
-from seed_envs.command_line import Parser, add_version, find_own_modules, key_and_value, run
+from seed_envs.command_line import Parser, add_env_arg, add_version, find_own_modules, run
 from seed_envs.errors import DependencyMissing
 from seed_envs.registration import find_row
 from seed_envs.serving.options import ServeOptions
@@ -29,14 +29,7 @@ def _parser() -> Parser:
     parser.add_argument("--port", type=int, default=defaults.port, help="0 takes a free one")
     parser.add_argument("--no-token", action="store_true", help="let anybody who reaches the port play")
     parser.add_argument("--profile", default="", help="profile of sessions that name none; without it, bare actions")
-    parser.add_argument(
-        "--env-arg",
-        type=key_and_value,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="argument of the environments, JSON value; clients cannot choose them",
-    )
+    add_env_arg(parser, "clients cannot choose them")
     parser.add_argument("--max-sessions", type=int, default=defaults.max_sessions, help="most sessions at once")
     parser.add_argument("--idle-seconds", type=float, default=defaults.idle_seconds, help="how long one may be silent")
     parser.add_argument("--max-message", type=int, default=defaults.max_message, help="longest message, bytes")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from seed_envs.profiles import ActionFormat, Profile, PromptTemplate
+from seed_envs.profiles import GROWING, TAGS, Profile, PromptTemplate
 from seed_envs.tools import Tool
 
 _ROLE = "You shop for a customer in the online store WebShop.\nYour task: {goal}{skill}\n"
@@ -30,14 +30,7 @@ WINDOW_TEMPLATE = PromptTemplate(
     admissible_separator=",\n",
 )
 
-TOLERANT_FORMAT = ActionFormat(
-    kind="tags",
-    lower=True,
-    require_think=True,
-    refuse_cjk=True,
-    fallback_tail=20,
-    reply="<think>{thought}</think>\n<action>{action}</action>",
-)
+TOLERANT_FORMAT = replace(TAGS, fallback_tail=20)
 
 PAPER_FORMAT = replace(TOLERANT_FORMAT, reading="verl-agent")
 
@@ -70,7 +63,7 @@ _REACT = Profile(
 
 _COMPACT = Profile(
     name="compact",
-    template=PromptTemplate(first="{goal}{skill}\n{observation}", turn="{observation}", skill_block="\n{skill}"),
+    template=GROWING,
     max_steps=10,
     style="growing",
     env_kwargs={"obs_mode": "parts", "num_products": 100},

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from seed_envs.chat import Message
+from seed_envs.chat import Message, picture_parts
 from seed_envs.tool_templates import render_chats
 from seed_trainer.acting.pictures import PictureReader
 
@@ -19,13 +19,7 @@ MAX_KNOWN_CONTINUATIONS = 20_000
 
 def images_of(messages: Sequence[Message]) -> list[Any]:
     """Return the images of a conversation in order."""
-    return [
-        part["image"]
-        for message in messages
-        if isinstance(message["content"], list)
-        for part in message["content"]
-        if part["type"] == "image"
-    ]
+    return [part["image"] for part in picture_parts(messages)]
 
 
 def _text_key(messages: Sequence[Message]) -> str:

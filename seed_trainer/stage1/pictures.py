@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from seed_envs.chat import Message
+from seed_envs.chat import Message, picture_parts
 from seed_trainer.errors import UserError
 
 FOLDER = "pictures"
@@ -84,13 +84,7 @@ class PictureFiles:
 
 def names_of(messages: Sequence[Message]) -> list[str]:
     """Return the names of the pictures of packed messages, in order."""
-    return [
-        part["file"]
-        for message in messages
-        if isinstance(message["content"], list)
-        for part in message["content"]
-        if part["type"] == "image"
-    ]
+    return [part["file"] for part in picture_parts(messages)]
 
 
 def _mapped(messages: Sequence[Message], change: Callable[[dict[str, Any]], dict[str, Any]]) -> list[Message]:

@@ -61,6 +61,15 @@ def test_hard_panels_leave_room_above_the_rule_and_none_above_the_oracle(results
         assert {record["manifest"]["sha256"] for record in kept.values()} == {suite.load_tasks().sha256}
 
 
+def rounded(value):
+    """The same without the digits of an interval in which processors differ."""
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return round(value, 12) if isinstance(value, float) else value
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("agent", ["oracle", "rule"])
 @pytest.mark.parametrize("suite", HARD, ids=[suite.name for suite in HARD])
@@ -68,7 +77,8 @@ def test_hard_panels_played_again_give_the_same_numbers(results, suite, agent, m
     if "human" in suite.name:
         monkeypatch.setenv("SEED_DATA_DIR", str(request.getfixturevalue("data_dir")))
     kept = json.loads((results / f"{suite.name.replace('/', '_')}--{agent}.json").read_text(encoding="utf-8"))
-    again = json.loads(json.dumps(play(suite, agent, 1)))
+    again = rounded(json.loads(json.dumps(play(suite, agent, 1))))
+    kept = rounded(kept)
     for field in ("manifest", "prompt", "counts", "stop_reasons", "steps", "by", "measures"):
         assert again[field] == kept.get(field, again[field]), field
     assert again["success"]["solved"] == kept["success"]["solved"]

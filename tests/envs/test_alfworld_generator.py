@@ -17,8 +17,8 @@ from seed_envs.alfworld.generator.scene_builder import derive, dump, scene_numbe
 from seed_envs.alfworld.goals import TASK_TYPES
 from seed_envs.alfworld.library import open_source
 from seed_envs.alfworld.pddl import Problem, read_problem
-from seed_envs.alfworld.prompts import COMPACT_TEMPLATE
 from seed_envs.errors import NoTaskMatches, UnknownOption
+from seed_envs.profiles import GROWING
 
 
 def wins_exactly(game: Game) -> bool:
@@ -190,4 +190,4 @@ def test_the_compact_vocabulary_is_closed_and_small() -> None:
             command = rng.choice([c for c in engine.admissible() if c.startswith(verb)])
             seen |= set(compact.words(engine.act(command).text))
     assert seen <= known, sorted(seen - known)
-    assert MAX_TERSE_WORDS == 26 and COMPACT_TEMPLATE.first == "{goal}{skill}\n{observation}"
+    assert MAX_TERSE_WORDS == 26 and GROWING.first == "{goal}{skill}\n{observation}"

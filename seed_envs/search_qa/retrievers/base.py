@@ -78,18 +78,12 @@ class Capabilities:
     """What a retriever promises.
 
     Attributes:
-        exact_lucene: Scores and ranking are those of Lucene BM25.
         vector: Ranks by vectors.
-        batch: Many queries in one call are cheaper than one by one.
-        tie_stable: Equal scores come in a fixed order.
         prefix_stable: The hits for a small k begin the hits for a larger one.
         quick: A search takes far less than a millisecond and waits for nothing, so an event loop may run it directly.
     """
 
-    exact_lucene: bool = False
     vector: bool = False
-    batch: bool = True
-    tie_stable: bool = True
     prefix_stable: bool = True
     quick: bool = False
 

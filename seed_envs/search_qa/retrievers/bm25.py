@@ -62,7 +62,7 @@ class BM25Retriever:
         if score_style not in ("raw", "anserini"):
             raise UnknownOption(f"score_style={score_style!r}; expected 'raw' or 'anserini'")
         self.corpus = corpus
-        self.capabilities = Capabilities(exact_lucene=True, quick=True)
+        self.capabilities = Capabilities(quick=True)
         self._k1, self._b, self._score_style, self._kernel, self._progress = k1, b, score_style, kernel, progress
         self._index_dir = Path(index_dir) if index_dir is not None else None
         self._index: BM25Index | None = None

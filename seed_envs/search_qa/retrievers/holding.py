@@ -8,7 +8,7 @@ the two differ by one letter.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar, NamedTuple
 
@@ -23,6 +23,7 @@ from seed_envs.search_qa.retrievers.base import (
     RetrievalTimeout,
     RetrievalUnavailable,
     RetrieverMismatch,
+    check_k,
     fingerprint_of,
 )
 from seed_envs.search_qa.retrievers.ingest import ingest_in_order
@@ -96,6 +97,18 @@ class HoldingRetriever(ABC):
     @abstractmethod
     def _write(self, first: int, passages: list[Hit]) -> None:
         """Writes passages from a position on; writing one twice is harmless."""
+
+    @abstractmethod
+    def _search(self, queries: list[str], k: int, deadline: float | None) -> list[list[Hit]]:
+        """The hits of at least one query; k and the index are checked."""
+
+    def search(self, queries: Sequence[str], k: int, deadline: float | None = None) -> list[list[Hit]]:
+        """See `Retriever.search`; no query, no call."""
+        check_k(k)
+        if not queries:
+            return []
+        self._checked(deadline)
+        return self._search(list(queries), k, deadline)
 
     @property
     def collection_sha256(self) -> str:

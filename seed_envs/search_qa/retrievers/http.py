@@ -70,7 +70,7 @@ class HttpRetriever:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._endpoints = Endpoints(bases, headers)
         self._variant, self._encoding = variant, encoding
-        self.capabilities = Capabilities(tie_stable=False)
+        self.capabilities = Capabilities()
         self.corpus = corpus
         self._served = self._server = ""
 

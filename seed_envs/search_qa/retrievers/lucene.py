@@ -51,7 +51,7 @@ class LuceneRetriever:
         if not any(self.index_dir.glob("segments_*")):
             raise DataMissing(f"lucene: expected a Lucene index (segments_* files) in {str(index_dir)!r}, found none")
         self._k1, self._b = k1, b
-        self.capabilities = Capabilities(exact_lucene=True)
+        self.capabilities = Capabilities()
         self._searcher: Any = None
         self._pid = 0
 

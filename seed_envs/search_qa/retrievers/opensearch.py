@@ -18,7 +18,7 @@ import numpy as np
 from seed_envs.errors import UnknownOption
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.encoders import Encoder, open_encoder
-from seed_envs.search_qa.retrievers.base import Capabilities, Hit, RetrievalRejected, check_k
+from seed_envs.search_qa.retrievers.base import Capabilities, Hit, RetrievalRejected
 from seed_envs.search_qa.retrievers.clauses import within_clauses
 from seed_envs.search_qa.retrievers.endpoints import BadAnswer, Endpoints
 from seed_envs.search_qa.retrievers.holding import HoldingRetriever, Label
@@ -138,14 +138,10 @@ class OpenSearchRetriever(HoldingRetriever):
             failed = next((item for item in answer["items"] if "error" in item["index"]), None)
             raise RetrievalRejected(f"passages from {first} on were refused: {str(failed)[:300]}")
 
-    def search(self, queries: Sequence[str], k: int, deadline: float | None = None) -> list[list[Hit]]:
-        """See `Retriever.search`; all queries go out in one `_msearch`."""
-        check_k(k)
-        if not queries:
-            return []
-        self._checked(deadline)
+    def _search(self, queries: list[str], k: int, deadline: float | None) -> list[list[Hit]]:
+        """All queries go out in one `_msearch`."""
         lines = []
-        for body in self._bodies(list(queries), k):
+        for body in self._bodies(queries, k):
             lines += [json.dumps({"index": self.index, "search_type": "dfs_query_then_fetch"}), json.dumps(body)]
         data = ("\n".join(lines) + "\n").encode()
 

@@ -6,7 +6,6 @@ PostgreSQL's text ranking is not BM25, so this adapter ranks by vectors only. Te
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from seed_envs.errors import UnknownOption, require
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.encoders import Encoder, open_encoder
-from seed_envs.search_qa.retrievers.base import Capabilities, FailureDetails, Hit, RetrievalRejected, check_k
+from seed_envs.search_qa.retrievers.base import Capabilities, FailureDetails, Hit, RetrievalRejected
 from seed_envs.search_qa.retrievers.holding import HoldingRetriever, Label
 from seed_envs.search_qa.retrievers.service import ServiceConnections
 
@@ -135,13 +134,9 @@ class PgVectorRetriever(HoldingRetriever):
 
         self._connections.run(write, None)
 
-    def search(self, queries: Sequence[str], k: int, deadline: float | None = None) -> list[list[Hit]]:
-        """See `Retriever.search`; the queries of a call go through one pipeline."""
-        check_k(k)
-        if not queries:
-            return []
-        self._checked(deadline)
-        vectors = [_literal(vector) for vector in self._encoder.encode_queries(list(queries))]
+    def _search(self, queries: list[str], k: int, deadline: float | None) -> list[list[Hit]]:
+        """The queries of a call go through one pipeline."""
+        vectors = [_literal(vector) for vector in self._encoder.encode_queries(queries)]
         # <#> is the negative inner product.
         command = (
             f"SELECT id, title, passage, quoted, -(vector <#> %s::vector) FROM {self.table} "

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from seed_envs.errors import UnknownOption
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.encoders import Encoder, open_encoder
-from seed_envs.search_qa.retrievers.base import Capabilities, Hit, RetrievalRejected, check_k
+from seed_envs.search_qa.retrievers.base import Capabilities, Hit, RetrievalRejected
 from seed_envs.search_qa.retrievers.endpoints import BadAnswer, Endpoints
 from seed_envs.search_qa.retrievers.holding import NO_LABEL, HoldingRetriever, Label
 
@@ -37,7 +37,7 @@ class QdrantRetriever(HoldingRetriever):
     ) -> None:
         super().__init__(f"qdrant://{base.partition('://')[2]}/{collection}", encoder, corpus)
         self.collection, self._encoder = collection, encoder
-        self.capabilities = Capabilities(vector=True, tie_stable=False)
+        self.capabilities = Capabilities(vector=True)
         self._path = "/collections/" + quote(collection, safe="")
         self._endpoints = Endpoints([base], {"api-key": api_key} if api_key else {})
         self._loading = NO_LABEL
@@ -98,13 +98,9 @@ class QdrantRetriever(HoldingRetriever):
         ]
         self._call("PUT", "/points?wait=true", {"points": points}, time.monotonic() + _LOAD_SECONDS)
 
-    def search(self, queries: Sequence[str], k: int, deadline: float | None = None) -> list[list[Hit]]:
-        """See `Retriever.search`; all queries go out in one call."""
-        check_k(k)
-        if not queries:
-            return []
-        self._checked(deadline)
-        vectors = self._encoder.encode_queries(list(queries)).tolist()
+    def _search(self, queries: list[str], k: int, deadline: float | None) -> list[list[Hit]]:
+        """All queries go out in one call."""
+        vectors = self._encoder.encode_queries(queries).tolist()
         searches = [{"query": vector, "limit": k, "with_payload": True} for vector in vectors]
         with self._missing_if_404():
             results = self._call("POST", "/points/query/batch", {"searches": searches}, deadline)

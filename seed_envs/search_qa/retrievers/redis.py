@@ -18,7 +18,7 @@ from seed_envs.lucene.analyzer import STOP_WORDS
 from seed_envs.lucene.tokenizer import tokenize
 from seed_envs.search_qa.corpus import Corpus
 from seed_envs.search_qa.encoders import Encoder, open_encoder
-from seed_envs.search_qa.retrievers.base import Capabilities, FailureDetails, Hit, RetrievalRejected, check_k
+from seed_envs.search_qa.retrievers.base import Capabilities, FailureDetails, Hit, RetrievalRejected
 from seed_envs.search_qa.retrievers.holding import HoldingRetriever, Label
 from seed_envs.search_qa.retrievers.service import ServiceConnections
 
@@ -57,7 +57,7 @@ class RedisRetriever(HoldingRetriever):
         require("redis", "redis", "Redis retrieval")
         super().__init__(f"redis://{host}:{port}/{database}?index={index}", encoder, corpus)
         self.index = index
-        self.capabilities = Capabilities(vector=encoder is not None, tie_stable=False)
+        self.capabilities = Capabilities(vector=encoder is not None)
         self._server: dict[str, Any] = {"host": host, "port": port, "db": database}
         self._server |= {"password": password or None, "username": username or None}
         self._connections = ServiceConnections(self._connect, f"{host}:{port}/{database}", _lost, _timeouts, True)
@@ -136,13 +136,9 @@ class RedisRetriever(HoldingRetriever):
 
         self._connections.run(write, None)
 
-    def search(self, queries: Sequence[str], k: int, deadline: float | None = None) -> list[list[Hit]]:
-        """See `Retriever.search`; the queries of a call go through one pipeline."""
-        check_k(k)
-        if not queries:
-            return []
-        self._checked(deadline)
-        commands = self._commands(list(queries), k)
+    def _search(self, queries: list[str], k: int, deadline: float | None) -> list[list[Hit]]:
+        """The queries of a call go through one pipeline."""
+        commands = self._commands(queries, k)
 
         def find(client: Any, _: float) -> list[Any]:
             pipe = client.pipeline(transaction=False)
