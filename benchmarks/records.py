@@ -1,14 +1,11 @@
 """``EpisodeRecord``: one line of ``episodes.jsonl``, with the whole transcript of the episode behind it.
 
 The line is one JSON object: the outcome first, the key ``transcript`` last, so that statistics over many episodes read
-the heads alone. Conversations that grow are stored as what each turn added; pictures are files named by their hash,
-beside the journal. Nothing is judged here.
+the heads alone. Nothing is judged here.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 import math
 from collections.abc import Iterable, Iterator
@@ -16,20 +13,17 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from seed_envs.chat import Message
 from seed_envs.journal import read_lines
-from seed_envs.markers import defuse
 from seed_envs.redaction import conceal, redact
 from seed_envs.trajectory import EpisodeError, Step, StopReason, Trajectory
 
 from .errors import RecordsInvalid
 from .fields import find_fault
 from .plan import Planned
+from .transcripts import Pictures, expand_messages, plain_json, steps_to_json
 
 SCHEMA_VERSION = 1
 _SPLIT = b', "transcript": {'
-#: Levels of nesting that are kept of a value that is not plain JSON.
-_DEEPEST = 60
 
 
 @dataclass
@@ -127,27 +121,6 @@ class FinishedEpisode(NamedTuple):
     images: dict[str, bytes]
 
 
-@dataclass
-class _Images:
-    """PNG files of one episode by name; a picture that is shown again is encoded once."""
-
-    files: dict[str, bytes] = field(default_factory=dict)
-    known: dict[int, dict[str, Any]] = field(default_factory=dict)
-
-    def part(self, image: Any) -> dict[str, Any]:
-        """The message part that stands for an image."""
-        if id(image) not in self.known:
-            from PIL import Image
-
-            picture = image if isinstance(image, Image.Image) else Image.fromarray(image)
-            buffer = io.BytesIO()
-            picture.save(buffer, format="PNG")
-            name = hashlib.sha256(buffer.getvalue()).hexdigest()[:24] + ".png"
-            self.files[name] = buffer.getvalue()
-            self.known[id(image)] = {"type": "image", "file": f"images/{name}", "size": list(picture.size)}
-        return self.known[id(image)]
-
-
 def finish_episode(
     planned: Planned, trajectory: Trajectory, *, attempt: int, started: str, seconds: float
 ) -> FinishedEpisode:
@@ -160,8 +133,8 @@ def finish_episode(
         started: Start in UTC, ISO 8601.
         seconds: Wall time.
     """
-    images = _Images()
-    steps = list(_steps_to_json(trajectory.steps, images))
+    images = Pictures()
+    steps = list(steps_to_json(trajectory.steps, images))
     usage = [step.meta.get("usage") or {} for step in trajectory.steps]
     record = EpisodeRecord(
         index=planned.index,
@@ -234,7 +207,7 @@ def encode_line(record: EpisodeRecord, transcript: dict[str, Any]) -> bytes:
     try:
         return json.dumps(conceal(whole), allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError):
-        return json.dumps(conceal(_plain(whole)), allow_nan=False).encode()
+        return json.dumps(conceal(plain_json(whole)), allow_nan=False).encode()
 
 
 def read_heads(path: Path) -> Iterator[EpisodeRecord]:
@@ -301,50 +274,6 @@ def latest(records: Iterable[EpisodeRecord]) -> dict[tuple[str, int], EpisodeRec
     return kept
 
 
-def expand_messages(steps: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Undo the storage of conversations: every step gets its full message list again."""
-    before: list[Message] = []
-    for step in steps:
-        messages = before[: step["kept"]] + step["messages"]
-        yield {**{key: value for key, value in step.items() if key != "kept"}, "messages": messages}
-        before = [*messages, _assistant(step["reply"])]
-
-
-def _steps_to_json(steps: Iterable[Step], images: _Images) -> Iterator[dict[str, Any]]:
-    before: list[Message] = []
-    for step in steps:
-        messages = [_message_to_json(message, images) for message in step.messages]
-        kept = 0
-        while kept < min(len(before), len(messages)) and before[kept] == messages[kept]:
-            kept += 1
-        yield {
-            "observation": step.observation,
-            "kept": kept,
-            "messages": messages[kept:],
-            "reply": step.reply,
-            "action": step.action,
-            "format_valid": step.format_valid,
-            "action_valid": step.action_valid,
-            "invalid_reason": step.invalid_reason,
-            "reward": step.reward,
-            "seconds": {key: round(value, 6) for key, value in step.seconds.items()},
-            "meta": step.meta,
-        }
-        before = [*messages, _assistant(step.reply)]
-
-
-def _assistant(reply: str) -> Message:
-    return {"role": "assistant", "content": defuse(reply)}
-
-
-def _message_to_json(message: Message, images: _Images) -> Message:
-    content = message["content"]
-    if isinstance(content, str):
-        return message
-    parts = [images.part(part["image"]) if part["type"] == "image" else part for part in content]
-    return {**message, "content": parts}
-
-
 def parse_head(line: bytes, path: Path, number: int) -> EpisodeRecord:
     """The outcome in one line.
 
@@ -369,20 +298,3 @@ def parse_head(line: bytes, path: Path, number: int) -> EpisodeRecord:
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise RecordsInvalid(f"{path}, line {number}: not an episode record ({error})") from error
     return record
-
-
-def _plain(value: Any, room: int = _DEEPEST) -> Any:
-    """Only what JSON holds: other objects and what lies too deep become a note, NaN and infinities become null."""
-    if isinstance(value, (dict, list, tuple)) and room == 0:
-        return f"<{type(value).__name__}, nested too deeply>"
-    if isinstance(value, dict):
-        return {str(key): _plain(item, room - 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item, room - 1) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, (str, int)):
-        return value
-    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
-        return _plain(value.item())
-    return f"<{type(value).__name__}>"

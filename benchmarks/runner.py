@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,10 +19,11 @@ from seed_envs.preflight import Say, check_folder
 from seed_envs.redaction import redact
 
 from .agents.base import Agent, Placement
+from .attempts import Attempt, close_log, open_log
 from .breaker import Breaker, Stopped
 from .config import RunConfig
 from .errors import RunFolderInvalid
-from .folder import RunFolder, write_json
+from .folder import RunFolder
 from .heads import read_run
 from .identity import check_same, identity
 from .plan import Planned
@@ -33,7 +32,7 @@ from .preflight import check_run
 from .records import EpisodeRecord, FinishedEpisode, latest
 from .setup_run import Prepared, build_agent, prepare
 from .summary import count_tokens, summarise
-from .versions import describe_hardware, describe_software
+from .versions import describe_software
 
 
 class Observer(Protocol):
@@ -194,8 +193,8 @@ def _execute(
             check_same(folder.path, earlier.get("identity", {}), played_with, accepted)
         todo = _todo(folder, prepared)
         attempt, logs = folder.new_attempt()
-        log = _open_log(logs)
-        note = _Attempt(logs / "attempt.json", attempt, len(todo), journal.torn_bytes, played_with)
+        log = open_log(logs)
+        note = Attempt(logs / "attempt.json", attempt, len(todo), journal.torn_bytes, played_with)
         log.info("attempt %d: %d episodes planned, %d to play", attempt, len(prepared.plan), len(todo))
         if journal.torn_bytes:
             log.warning("cut off %d bytes of a line that was being written when the run ended", journal.torn_bytes)
@@ -218,7 +217,7 @@ def _execute(
             log.exception("the run failed")
             raise
         finally:
-            _close_log(log)
+            close_log(log)
         note.end(outcome, emit.count, reason)
     summary = summarise_folder(folder)
     if summary["complete"]:
@@ -283,58 +282,3 @@ class _Recorder:
         if self._observer is not None:
             self._observer(record)
         self._breaker.count(record)
-
-
-class _Attempt:
-    """``attempt.json``: who ran when, on what, and how it ended (``running`` until somebody says otherwise)."""
-
-    def __init__(self, path: Path, attempt: int, todo: int, torn_bytes: int, played_with: dict[str, Any]) -> None:
-        self._path, self._begin = path, time.perf_counter()
-        self._record: dict[str, Any] = {
-            "attempt": attempt,
-            "outcome": "running",
-            "started": utc_now(),
-            "seconds": None,
-            "to_play": todo,
-            "played": 0,
-            "torn_bytes": torn_bytes,
-            "pid": os.getpid(),
-            "identity": played_with,
-            "software": describe_software(),
-            "hardware": describe_hardware(),
-        }
-        write_json(path, self._record)
-
-    def end(self, outcome: str, played: int, error: str = "") -> None:
-        """Write how it ended."""
-        seconds = round(time.perf_counter() - self._begin, 3)
-        self._record = {**self._record, "outcome": outcome, "seconds": seconds, "played": played, "error": error}
-        write_json(self._path, self._record)
-
-
-class _LogFile(logging.FileHandler):
-    """A log file that a full disk makes shorter, not louder: the run itself names the fault."""
-
-    def handleError(self, record: logging.LogRecord) -> None:
-        """Drop the line."""
-
-
-class _Readable(logging.Formatter):
-    """Lines without secrets, tracebacks included."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """One entry as text."""
-        return str(redact(super().format(record)))
-
-
-def _open_log(folder: Path) -> logging.Logger:
-    log = logging.Logger("seed_benchmarks.run")
-    handler = _LogFile(folder / "run.log", encoding="utf-8", errors="backslashreplace")
-    handler.setFormatter(_Readable("%(asctime)s %(levelname)s %(message)s"))
-    log.addHandler(handler)
-    return log
-
-
-def _close_log(log: logging.Logger) -> None:
-    for handler in log.handlers:
-        handler.close()

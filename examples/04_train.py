@@ -14,7 +14,7 @@ from datasets import Dataset
 
 from seed_envs import get_profile, make_agent_env
 from seed_trainer import SEEDConfig, SEEDTrainer
-from seed_trainer.commands.rl import resolve_model
+from seed_trainer.commands.building import resolve_model
 
 ENV_ID = "seed/ALFWorld-v0"
 

@@ -20,8 +20,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from seed_envs import EnvRow, Trajectory, make_agent_env, register
-from seed_envs.base import Outcome, SeedEnv, TaskStatus
+from seed_envs.base import SeedEnv
 from seed_envs.errors import UnknownTask
+from seed_envs.outcomes import Outcome, TaskStatus
 from seed_envs.profiles import ActionFormat, Profile, PromptTemplate
 from seed_envs.rollout import Reply, Request, rollout
 from seed_envs.tasks import TaskSpec

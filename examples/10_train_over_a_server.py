@@ -19,7 +19,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from seed_envs.serving.client import SeedClient
 from seed_envs.serving.models import SeedAction
-from seed_trainer.commands.rl import resolve_model
+from seed_trainer.commands.building import resolve_model
 
 TURNS = 8
 

@@ -25,8 +25,8 @@ from accelerate.utils import gather_object
 from torch import Tensor
 
 from seed_envs.trajectory import Trajectory
-from seed_trainer.acting.generation import own_randomness
 from seed_trainer.acting.play import block_tasks, task_names, with_streams
+from seed_trainer.acting.sampling import own_randomness
 from seed_trainer.learning.aggregation import fillers_undone, round_counts, share_counts
 from seed_trainer.learning.batches import build_rows, filler_target, with_fillers
 from seed_trainer.learning.idle import moves_weights, zero_loss

@@ -32,9 +32,10 @@ from seed_envs.alfworld.tasks import (
     plain_id,
 )
 from seed_envs.arguments import refuse_ignored
-from seed_envs.base import LazyActions, Outcome, SeedEnv, TaskStatus
+from seed_envs.base import SeedEnv
 from seed_envs.data_card import DataSource
 from seed_envs.errors import InvalidState
+from seed_envs.outcomes import LazyActions, Outcome, TaskStatus
 from seed_envs.spaces import UnicodeText
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from seed_envs.alfworld.explain import explain
 from seed_envs.alfworld.game import State
 from seed_envs.alfworld.journal import Journal
 from seed_envs.alfworld.oracle import Planner, secrets
-from seed_envs.base import MAX_ACTION_LENGTH, Outcome
+from seed_envs.base import MAX_ACTION_LENGTH
+from seed_envs.outcomes import Outcome
 from seed_envs.trajectory import StopReason
 
 

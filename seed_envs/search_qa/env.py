@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from seed_envs.arguments import check_choice, whole_number
-from seed_envs.base import Outcome, SeedEnv, TaskStatus
+from seed_envs.base import SeedEnv
 from seed_envs.data_card import GENERATED, DataSource
 from seed_envs.errors import InvalidState, OracleUnavailable, RetrievalError, UnknownOption
+from seed_envs.outcomes import Outcome, TaskStatus
 from seed_envs.search_qa.baseline import random_reply, rule_reply
 from seed_envs.search_qa.collection import open_collection
 from seed_envs.search_qa.episode import Episode

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from seed_envs.base import MAX_ACTION_LENGTH, Outcome
+from seed_envs.base import MAX_ACTION_LENGTH
+from seed_envs.outcomes import Outcome
 from seed_envs.search_qa.episode import Episode
 from seed_envs.search_qa.prompts import SEARCH_R1_PROMPT
 from seed_envs.search_qa.protocol import MAX_QUERY_LENGTH, Dialect, ParsedReply

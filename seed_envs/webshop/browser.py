@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from seed_envs.arguments import check_choice
-from seed_envs.base import MAX_ACTION_LENGTH, Outcome
+from seed_envs.base import MAX_ACTION_LENGTH
 from seed_envs.errors import require
+from seed_envs.outcomes import Outcome
 from seed_envs.webshop.actions import Command
 from seed_envs.webshop.chromium import Chromium
 from seed_envs.webshop.env import EpisodeState, WebShopEnv

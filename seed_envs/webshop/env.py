@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from seed_envs.arguments import check_choice, whole_number
-from seed_envs.base import MAX_ACTION_LENGTH, LazyActions, Outcome, SeedEnv, TaskStatus
+from seed_envs.base import MAX_ACTION_LENGTH, SeedEnv
 from seed_envs.data_card import DataSource
 from seed_envs.errors import InvalidState, NoTaskMatches, UnknownOption, UnknownTask
+from seed_envs.outcomes import LazyActions, Outcome, TaskStatus
 from seed_envs.webshop.actions import PARSERS
 from seed_envs.webshop.goals import Goal
 from seed_envs.webshop.modes import resolve_rules

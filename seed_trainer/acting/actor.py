@@ -9,9 +9,9 @@ import torch
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import Trajectory
 from seed_trainer.acting.encoding import ChatEncoder
-from seed_trainer.acting.generation import Decoding, Sampler
 from seed_trainer.acting.play import EpisodePlayer
 from seed_trainer.acting.rollout import TokenPolicy
+from seed_trainer.acting.sampling import Decoding, Sampler
 from seed_trainer.settings.config import SEEDConfig
 
 

@@ -14,14 +14,10 @@ import torch
 from trl import GRPOTrainer
 from trl.models.utils import unwrap_model_for_generation
 
-from seed_trainer.acting.generation import (
-    CachedSampler,
-    Decoding,
-    EngineSampler,
-    Sampler,
-    uncached,
-)
+from seed_trainer.acting.caches import uncached
+from seed_trainer.acting.generation import CachedSampler
 from seed_trainer.acting.pictures import COUNTS, PictureReader
+from seed_trainer.acting.sampling import Decoding, EngineSampler, Sampler
 from seed_trainer.settings.config import SEEDConfig
 
 

@@ -16,7 +16,7 @@ from seed_envs.profiles import Profile, TurnContext
 from seed_envs.rollout import Reply, Request
 from seed_envs.trajectory import EpisodeError, StopReason, Trajectory
 from seed_trainer.acting.encoding import ChatEncoder, TokenIds, images_of
-from seed_trainer.acting.generation import Decoding, Sampler
+from seed_trainer.acting.sampling import Decoding, Sampler
 
 Layout = Literal["turn", "episode"]
 META_KEY = "tokens"

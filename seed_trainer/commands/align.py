@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
     glance.require("output_dir", "runs/NAME")
     from trl import ModelConfig
 
-    from seed_trainer.commands.rl import build_trainer, datasets, environment, model_name, resolve_model
+    from seed_trainer.commands.building import build_trainer, datasets, environment, model_name, resolve_model
     from seed_trainer.settings.config import SEEDConfig
     from seed_trainer.settings.tasks import draw_tasks
     from seed_trainer.watching.branching import measure_alignment, measure_token_alignment

@@ -87,7 +87,7 @@ def unchanged(policy: TokenPolicy, generator: torch.Generator) -> Policy:
     Raises:
         UserError: When it is asked and the model's weights are not numbers.
     """
-    from seed_trainer.acting.generation import own_randomness
+    from seed_trainer.acting.sampling import own_randomness
 
     def ask(requests: Sequence[Request]) -> list[Reply]:
         try:

@@ -122,7 +122,7 @@ def main(argv: Sequence[str]) -> int:
 def _prepare(args: Any) -> tuple[Any, Any, list[Any]]:
     from seed_envs.tasks import TaskSpec
     from seed_trainer.acting.play import EpisodePlayer
-    from seed_trainer.commands.rl import environment
+    from seed_trainer.commands.building import environment
     from seed_trainer.settings.tasks import split_rows
 
     make_env, profile = environment(args)
@@ -146,7 +146,7 @@ def _policy(args: Any, profile: Any) -> Any:
         return collect.oracle_policy(profile)
     if args.policy == "random":
         return collect.random_policy(profile, args.seed)
-    from seed_trainer.acting.generation import Decoding
+    from seed_trainer.acting.sampling import Decoding
 
     decoding = Decoding(args.max_turn_length, args.temperature)
     model, template = _model_name(args), json_object("chat_template_kwargs", args.chat_template_kwargs)
@@ -154,7 +154,7 @@ def _policy(args: Any, profile: Any) -> Any:
 
 
 def _model_name(args: Any) -> str:
-    from seed_trainer.commands.rl import resolve_model
+    from seed_trainer.commands.building import resolve_model
 
     path = resolve_model(args.policy)
     if not Path(path).is_dir() and not HUB_NAME.fullmatch(path):

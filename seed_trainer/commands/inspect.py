@@ -55,7 +55,7 @@ def sections(args: InspectArguments) -> list[tuple[str, str]]:
     from seed_envs.errors import SeedEnvsError
     from seed_envs.tasks import TaskSpec
     from seed_trainer.acting.play import EpisodePlayer
-    from seed_trainer.commands.rl import environment
+    from seed_trainer.commands.building import environment
     from seed_trainer.skills.analyzer import analysis_messages
     from seed_trainer.skills.parsing import HindsightSkill
     from seed_trainer.skills.prompts import get_analyzer, outcome_of, training_answer

@@ -36,8 +36,9 @@ def main(argv: Sequence[str]) -> int:
     from trl import ModelConfig, get_peft_config
 
     from seed_envs.processors import load_encoder
+    from seed_trainer.commands.building import resolve_model
     from seed_trainer.commands.checks import unloadable
-    from seed_trainer.commands.rl import already_finished, resolve_model
+    from seed_trainer.commands.rl import already_finished
     from seed_trainer.keeping.start import starting_point
     from seed_trainer.stage1.dataset import SFT_FILE, read_examples
     from seed_trainer.stage1.sft import SEEDSFTConfig, build_sft_trainer, sft_identity, split_by_length

@@ -11,7 +11,7 @@ from accelerate.utils import gather_object
 from seed_envs.profiles import Profile
 from seed_envs.trajectory import Trajectory
 from seed_trainer.acting.encoding import ChatEncoder
-from seed_trainer.acting.generation import Sampler
+from seed_trainer.acting.sampling import Sampler
 from seed_trainer.learning.snapshots import WeightHistory
 from seed_trainer.settings.config import SEEDConfig
 from seed_trainer.settings.options import parse_skill_source

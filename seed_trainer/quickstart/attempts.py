@@ -61,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of the sampling (default: %(default)s)")
     parser.add_argument("--output_dir", type=Path, required=True, help="where the attempts are written")
     options = parser.parse_args(list(argv))
-    from seed_trainer.commands.rl import resolve_model
+    from seed_trainer.commands.building import resolve_model
 
     tasks = [f"{SPLIT}/{number}" for number in range(options.tasks)]
     write_attempts(options.output_dir, play(Path(resolve_model(options.model)), tasks, options.seed))

@@ -12,8 +12,8 @@ from seed_envs.chat import Message
 from seed_envs.markers import defuse
 from seed_envs.trajectory import Trajectory
 from seed_trainer.acting.encoding import ChatEncoder, TokenIds, images_of
-from seed_trainer.acting.generation import Decoding, Sampler
 from seed_trainer.acting.rollout import Layout, all_named, tokens_of
+from seed_trainer.acting.sampling import Decoding, Sampler
 from seed_trainer.settings.options import SEEDOptions
 from seed_trainer.skills.parsing import HindsightSkill
 from seed_trainer.skills.prompts import Analyzer, Outcome, document_messages, turn_message

@@ -82,8 +82,9 @@ def model_policy(
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
     from seed_envs.processors import load_encoder
+    from seed_trainer.acting.caches import uncached
     from seed_trainer.acting.encoding import ChatEncoder
-    from seed_trainer.acting.generation import CachedSampler, uncached
+    from seed_trainer.acting.generation import CachedSampler
     from seed_trainer.acting.rollout import Layout, TokenPolicy
 
     try:

@@ -14,9 +14,10 @@ from seed_envs.profiles import get_profile
 from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import Trajectory
 from seed_trainer.acting.encoding import ChatEncoder
-from seed_trainer.acting.generation import CachedSampler, Decoding
+from seed_trainer.acting.generation import CachedSampler
 from seed_trainer.acting.play import EpisodePlayer
 from seed_trainer.acting.rollout import Layout, TokenPolicy
+from seed_trainer.acting.sampling import Decoding
 from seed_trainer.settings.options import SEEDOptions
 from seed_trainer.skills.analyzer import SkillWriter
 from seed_trainer.skills.parsing import HindsightSkill

@@ -21,9 +21,9 @@ from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import Trajectory
 from seed_trainer.acting.actor import Actor
 from seed_trainer.acting.encoding import TokenIds
-from seed_trainer.acting.generation import Decoding, Sampled, Sampler
 from seed_trainer.acting.pictures import COUNTS
 from seed_trainer.acting.rollout import TurnTokens, tokens_of
+from seed_trainer.acting.sampling import Decoding, Sampled, Sampler
 from seed_trainer.learning.analyst import Analyst
 from seed_trainer.learning.batches import build_rows
 from seed_trainer.learning.scorer import Scorer

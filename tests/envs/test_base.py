@@ -11,8 +11,9 @@ import gymnasium as gym
 import pytest
 from corridor import Corridor
 
-from seed_envs.base import INFO_KEYS, LazyActions
+from seed_envs.base import INFO_KEYS
 from seed_envs.errors import EpisodeEnded, UnknownOption, UnknownSplit, UnknownTask
+from seed_envs.outcomes import LazyActions
 
 
 def test_info_has_the_same_keys_after_reset_and_step():

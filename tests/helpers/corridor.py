@@ -8,8 +8,9 @@ from typing import Any
 
 import gymnasium as gym
 
-from seed_envs.base import LazyActions, Outcome, SeedEnv, TaskStatus
+from seed_envs.base import SeedEnv
 from seed_envs.errors import UnknownTask
+from seed_envs.outcomes import LazyActions, Outcome, TaskStatus
 from seed_envs.profiles import ActionFormat, Profile, PromptTemplate
 from seed_envs.wrappers import HistoryWindow, ParseAction, Prompt
 

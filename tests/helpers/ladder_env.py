@@ -13,8 +13,9 @@ import time
 import gymnasium as gym
 import numpy as np
 
-from seed_envs.base import Outcome, SeedEnv, TaskStatus
+from seed_envs.base import SeedEnv
 from seed_envs.errors import UnknownTask
+from seed_envs.outcomes import Outcome, TaskStatus
 from seed_envs.profiles import ActionFormat, Profile, PromptTemplate
 from seed_envs.rollout import Reply
 

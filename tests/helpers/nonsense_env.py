@@ -11,7 +11,8 @@ import gymnasium as gym
 import numpy as np
 from ladder_env import PROFILES
 
-from seed_envs.base import Outcome, SeedEnv, TaskStatus
+from seed_envs.base import SeedEnv
+from seed_envs.outcomes import Outcome, TaskStatus
 from seed_envs.rollout import Reply
 
 __all__ = ["PROFILES"]

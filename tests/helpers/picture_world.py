@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
-from seed_envs.base import Outcome, SeedEnv, TaskStatus
+from seed_envs.base import SeedEnv
+from seed_envs.outcomes import Outcome, TaskStatus
 from seed_envs.profiles import Profile, PromptTemplate
 from seed_envs.wrappers import HistoryWindow, Prompt
 from seed_envs.wrappers.actions import ParseAction

@@ -12,7 +12,8 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from seed_envs.base import Outcome, SeedEnv, TaskStatus
+from seed_envs.base import SeedEnv
+from seed_envs.outcomes import Outcome, TaskStatus
 from seed_envs.profiles import Profile, PromptTemplate
 from seed_envs.wrappers import HistoryWindow, Prompt
 from seed_envs.wrappers.actions import ParseAction

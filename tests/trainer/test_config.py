@@ -168,7 +168,7 @@ def test_warm_up_of_the_released_search_recipe_has_an_effect() -> None:
 def test_the_released_search_recipe_leaves_the_turns_to_the_environment(
     profile: str, turns: int | None, replies: int
 ) -> None:
-    from seed_trainer.commands.rl import environment
+    from seed_trainer.commands.building import environment
 
     kwargs = {"collection": "tiny"} | ({} if turns is None else {"max_turns": turns})
     flags = ["--recipe", "released/search_qa", "--env_profile", profile, "--env_kwargs", json.dumps(kwargs)]
@@ -186,7 +186,7 @@ def test_the_released_search_recipe_leaves_the_turns_to_the_environment(
 def test_the_invalid_action_penalty_has_one_place(env_id: str) -> None:
     """The profiles of the released code hold it too; the trainer's own would come on top."""
     from seed_envs.wrappers import InvalidActionPenalty
-    from seed_trainer.commands.rl import environment
+    from seed_trainer.commands.building import environment
 
     make_env, profile = environment(resolved("--env_id", env_id, "--env_profile", "paper").parts[0])
     env, stack = make_env(), []

@@ -10,14 +10,10 @@ import torch
 from transformers import LlamaForCausalLM
 from word_world import word_tokenizer
 
-from seed_trainer.acting.generation import (
-    CachedSampler,
-    Decoding,
-    EngineSampler,
-    GrowableLayer,
-    make_cache,
-    pick_tokens,
-)
+from seed_trainer.acting.caches import GrowableLayer, make_cache
+from seed_trainer.acting.generation import CachedSampler
+from seed_trainer.acting.picking import pick_tokens
+from seed_trainer.acting.sampling import Decoding, EngineSampler
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,9 @@ from word_trainer import apart, launch, run_case, union
 from word_world import word_tokenizer
 
 from seed_envs.tasks import TaskSpec
-from seed_trainer.acting.generation import CachedSampler, Decoding
+from seed_trainer.acting.generation import CachedSampler
 from seed_trainer.acting.play import with_streams
+from seed_trainer.acting.sampling import Decoding
 from seed_trainer.acting.streams import draws_BL, inverse_cdf_B
 
 CPU = torch.device("cpu")

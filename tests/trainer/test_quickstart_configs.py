@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("trl", reason="packages: needs trl")
 
 from seed_trainer.cli import main
-from seed_trainer.commands.rl import environment
+from seed_trainer.commands.building import environment
 from seed_trainer.settings.arguments import EnvArguments
 
 

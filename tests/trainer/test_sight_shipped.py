@@ -18,7 +18,7 @@ from transformers import AutoModelForImageTextToText, AutoProcessor
 from seed_envs.vision.terse import read_terse
 from seed_envs.wrappers.blind import make_blind_env
 from seed_trainer.acting.play import EpisodePlayer
-from seed_trainer.commands.rl import resolve_model
+from seed_trainer.commands.building import resolve_model
 from seed_trainer.tiny.actor import Actor
 from seed_trainer.tiny.sight.lessons import GAMES, PROFILE
 from seed_trainer.tiny.sight.recipe import SightRecipe, write_samples

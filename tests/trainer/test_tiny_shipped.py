@@ -15,7 +15,7 @@ pytest.importorskip("trl", reason="packages: needs trl")
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from seed_envs.alfworld.annotator import annotate_terse
-from seed_trainer.commands.rl import resolve_model
+from seed_trainer.commands.building import resolve_model
 from seed_trainer.tiny.actor import Actor
 from seed_trainer.tiny.lessons import ENV_ID
 from seed_trainer.tiny.probing import foreign_skills

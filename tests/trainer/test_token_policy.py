@@ -13,8 +13,8 @@ from seed_envs.tasks import TaskSpec
 from seed_envs.trajectory import StopReason, Trajectory
 from seed_envs.vector import EnvPool
 from seed_trainer.acting.encoding import ChatEncoder
-from seed_trainer.acting.generation import Decoding, Sampled
 from seed_trainer.acting.rollout import Layout, TokenPolicy, as_growing, tokens_of
+from seed_trainer.acting.sampling import Decoding, Sampled
 from seed_trainer.learning.batches import (
     add_step_teacher_prompts,
     add_teacher_prompts,

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from word_world import WordEnv
 
-from seed_envs.base import Outcome
+from seed_envs.outcomes import Outcome
 from seed_envs.trajectory import Step, Trajectory
-from seed_trainer.acting.generation import Sampled
-from seed_trainer.commands.rl import resolve_model
+from seed_trainer.acting.sampling import Sampled
+from seed_trainer.commands.building import resolve_model
 from seed_trainer.settings.config import SEEDConfig
 from seed_trainer.skills.relevance import names_something
 from seed_trainer.tiny.actor import Actor

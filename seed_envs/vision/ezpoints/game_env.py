@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from gymnasium import spaces
 
 from seed_envs.arguments import check_choice, refuse_ignored
-from seed_envs.base import LazyActions, Outcome, SeedEnv, TaskStatus
+from seed_envs.base import SeedEnv
 from seed_envs.errors import InvalidState, OracleUnavailable
+from seed_envs.outcomes import LazyActions, Outcome, TaskStatus
 from seed_envs.spaces import UnicodeText, picture_space
 from seed_envs.vision.ezpoints import oracle
 from seed_envs.vision.ezpoints.hands import Card, Hand

@@ -12,9 +12,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from seed_envs.arguments import check_choice, refuse_ignored, whole_number
-from seed_envs.base import Outcome, SeedEnv, TaskStatus
+from seed_envs.base import SeedEnv
 from seed_envs.data_card import DataSource
 from seed_envs.errors import InvalidState, OracleUnavailable, UnknownOption
+from seed_envs.outcomes import Outcome, TaskStatus
 from seed_envs.spaces import UnicodeText, picture_space
 from seed_envs.vision.sokoban.actions import ReadAction, read_classic, read_strict
 from seed_envs.vision.sokoban.baseline import greedy_direction

@@ -12,8 +12,8 @@ from functools import cached_property
 from math import comb
 from typing import Any
 
-from seed_envs.base import Count, LazyActions
 from seed_envs.errors import OracleUnavailable
+from seed_envs.outcomes import Count, LazyActions
 from seed_envs.vision.sokoban.astar import PushSearch
 from seed_envs.vision.sokoban.levels import WALL, Level
 from seed_envs.vision.sokoban.rules import PUSH_ACTIONS, Game
