@@ -7,15 +7,14 @@ models or environments wrote is data for a script, never markup. Nothing is comp
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from seed_envs.pages import asset, source_hash
 from seed_envs.redaction import conceal, redact
 
 from .errors import RecordsInvalid
@@ -133,10 +132,10 @@ def page(name: str, parts: dict[str, Any], blocks: Sequence[str], title: str) ->
         title: Title of the document.
     """
     (style, allowed), body = stylesheet(), _asset(f"{name}.html")
-    script = _asset("transcript.js") + _asset(f"{name}.js")
+    script = asset("make.js") + _asset("transcript.js") + _asset(f"{name}.js")
     data = json.dumps(parts).replace("<", "\\u003c")
     stored = "\n".join(f'<script type="text/plain" id="block-{n}">{block}</script>' for n, block in enumerate(blocks))
-    policy = f"default-src 'none'; img-src data:; style-src {allowed}; script-src {_hash(script)}"
+    policy = f"default-src 'none'; img-src data:; style-src {allowed}; script-src {source_hash(script)}"
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -149,16 +148,12 @@ def page(name: str, parts: dict[str, Any], blocks: Sequence[str], title: str) ->
 
 def stylesheet() -> tuple[str, str]:
     """The style that all pages share, and the source expression that allows exactly it."""
-    style = _asset("report.css")
-    return style, _hash(style)
+    style = asset("base.css") + _asset("report.css")
+    return style, source_hash(style)
 
 
 def _asset(name: str) -> str:
-    return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    return asset(f"assets/{name}", __package__ or "")
 
 
 def _escape(text: str) -> str:

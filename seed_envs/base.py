@@ -273,6 +273,7 @@ class SeedEnv(gym.Env[Obs, str], Generic[Obs]):
             raise EpisodeEnded("this episode is over (or none was started); call reset() first")
         observation, reward, terminated, valid, reason, truncated, stop_reason, readable = self._act(action)
         self._format_valid, self._action_valid, self._invalid_reason = readable, valid, reason
+        self._stop_reason = ""  # a state from before the end may have been restored
         if terminated or truncated:
             self._running = False
             self._stop_reason = stop_reason or ("success" if self._status().success else "failure")

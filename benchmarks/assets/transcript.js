@@ -1,20 +1,5 @@
-"use strict";
-// What every page of this package shares. Everything shown is set as text, never as markup: models and environments
-// wrote it.
+// What the pages of this package share.
 const data = JSON.parse(document.getElementById("data").textContent);
-const $ = (id) => document.getElementById(id);
-
-function make(tag, props = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [key, value] of Object.entries(props)) {
-    if (key === "class") node.className = value;
-    else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else if (key in node) node[key] = value;
-    else node.setAttribute(key, value);
-  }
-  node.append(...children.filter((child) => child !== null && child !== undefined));
-  return node;
-}
 
 const unpacked = new Map();
 
@@ -44,14 +29,6 @@ function lastMessages(steps) {
     before = [...messages, { role: "assistant", content: step.reply }];
     return messages[messages.length - 1];
   });
-}
-
-// An action that is a direction points the way beside the picture that it was chosen on.
-const ARROWS = { up: "\u2191", down: "\u2193", left: "\u2190", right: "\u2192" };
-
-function arrow(action) {
-  const direction = /\b(up|down|left|right)\s*$/i.exec(action || "");
-  return direction ? make("span", { class: "arrow", title: action }, ARROWS[direction[1].toLowerCase()]) : null;
 }
 
 function stepView(step, number, last) {

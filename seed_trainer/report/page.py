@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from seed_envs.pages import gate_colour
 from seed_trainer.report.data import Arm, Run, deviation, interval, mean, spread
 from seed_trainer.report.svg import Line, chart, legend
 from seed_trainer.watching.diagnostics import flat_metrics
@@ -194,16 +195,8 @@ def _panel(runs: Sequence[Run]) -> list[str]:
     return ["<h2>Panel by task type</h2>", _html_table(["run", *shown], rows)]
 
 
-def colour(gate: float) -> str:
-    """Return the background of a gate: blue above 0.5, orange below, white at 0.5; lightness also tells in grey."""
-    strength = min(1.0, abs(gate - 0.5) * 2)
-    tone = (27, 108, 168) if gate >= 0.5 else (214, 120, 40)
-    mixed = [round(255 - (255 - part) * strength * 0.75) for part in tone]
-    return f"rgb({mixed[0]},{mixed[1]},{mixed[2]})"
-
-
 def _scale() -> str:
-    steps = "".join(f'<span style="background:{colour(g / 10)}">{g / 10:.1f}</span>' for g in range(11))
+    steps = "".join(f'<span style="background:{gate_colour(g / 10)}">{g / 10:.1f}</span>' for g in range(11))
     return f'<p class="scale">gate {steps}</p>'
 
 
@@ -248,6 +241,6 @@ def _tokens(row: dict[str, Any]) -> str:
         style = ""
         if "gate" in row:
             tip += f", teacher {row['teacher'][index]:.3f}, gate {row['gate'][index]:.3f}"
-            style = f' style="background:{colour(row["gate"][index])}"'
+            style = f' style="background:{gate_colour(row["gate"][index])}"'
         parts.append(f'<span title="{tip}"{style}>{text}</span>')
     return " ".join(parts)

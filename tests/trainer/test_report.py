@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from seed_envs.pages import gate_colour
 from seed_trainer.cli import main
 from seed_trainer.errors import UserError
 from seed_trainer.report.data import group_runs, interval, mean, read_run, spread
-from seed_trainer.report.page import colour, render
+from seed_trainer.report.page import render
 from seed_trainer.report.svg import ticks
 
 
@@ -149,7 +150,7 @@ def test_numbers_of_the_charts() -> None:
     assert ticks(0.0, 1.0) == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
     assert ticks(-3.0, 12.0) == pytest.approx([0.0, 5.0, 10.0])
     assert mean([1.0, 3.0]) == 2.0 and spread([1.0, 3.0]) == pytest.approx(1.0) and spread([1.0]) == 0.0
-    assert colour(0.5) == "rgb(255,255,255)" and colour(1.0) != colour(0.0)
+    assert gate_colour(0.5) == "rgb(255,255,255)" and gate_colour(1.0) != gate_colour(0.0)
 
 
 def test_inspect_shows_student_teacher_and_analysis(capsys: pytest.CaptureFixture[str]) -> None:

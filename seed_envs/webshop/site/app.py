@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seed_envs.errors import NoTaskMatches, require
+from seed_envs.loopback import LOOPBACK_HOSTS
 from seed_envs.webshop.actions import Command
 from seed_envs.webshop.pages import Node
 from seed_envs.webshop.shop import Shop
-from seed_envs.webshop.site.security import LOOPBACK_HOSTS, protect
+from seed_envs.webshop.site.security import protect
 from seed_envs.webshop.site.sessions import Session, SessionStore
 
 if TYPE_CHECKING:

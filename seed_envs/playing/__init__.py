@@ -1,0 +1,1 @@
+"""Playing and looking on: one game with hints and undo, stored episodes turn by turn, and a page for both."""
