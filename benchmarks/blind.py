@@ -7,7 +7,7 @@ replies were given, so that it looks like any other and tells nothing. The wrapp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,13 +43,13 @@ _DOMAIN = 0xB1_1D
 """Keeps the order of the donors apart from other draws of the run's seed."""
 
 
-def check_pictures(env_id: str, profile: Profile, task_id: str, **kwargs: Any) -> None:
+def check_pictures(env_id: str, profile: Profile, task_id: str, env_kwargs: Mapping[str, Any]) -> None:
     """Refuse to blind an agent that is shown no picture.
 
     Raises:
         ConfigInvalid: When the first turn of the task has no image.
     """
-    env = make_agent_env(env_id, profile, **kwargs)
+    env = make_agent_env(env_id, profile, env_kwargs=env_kwargs)
     try:
         image = env.reset(seed=0, options={"task_id": task_id})[1]["turn"].image
     finally:

@@ -57,7 +57,7 @@ def suite_task(suite: str, profile: str = "", max_steps: int | None = None) -> T
 
 
 def _episode(suite: Suite, profile: str, max_steps: int | None) -> Episode:
-    return Episode(suite.env_id, suite.find_profile(profile), max_steps, **suite.arguments({}))
+    return Episode(suite.env_id, suite.find_profile(profile), max_steps, suite.arguments({}))
 
 
 @solver

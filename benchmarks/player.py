@@ -85,7 +85,7 @@ class Player:
             config.suite.env_id,
             self._profile,
             config.max_steps,
-            **config.suite.arguments(config.env_kwargs),
+            config.suite.arguments(config.env_kwargs),
         )
         backend: Literal["process", "inline"] = "process" if self.layout.isolated else "inline"
         timeout = config.timeout if self.layout.isolated else None

@@ -31,7 +31,7 @@ def check_run(prepared: Prepared, agent: Agent, say: Say) -> None:
     config, first = prepared.config, prepared.plan[0]
     profile = config.suite.find_profile(config.profile)
     make_env = functools.partial(
-        make_agent_env, config.suite.env_id, profile, config.max_steps, **config.suite.arguments(config.env_kwargs)
+        make_agent_env, config.suite.env_id, profile, config.max_steps, config.suite.arguments(config.env_kwargs)
     )
     known = getattr(agent, "contestant", None)
     contestant = Contestant(config.agent.spec) if known is None else known(say)

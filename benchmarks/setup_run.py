@@ -99,7 +99,7 @@ def _check_blind(config: RunConfig, manifest: Manifest) -> None:
             "blind a model, or a player of seed_benchmarks.text_only"
         )
     suite, profile = config.suite, config.suite.find_profile(config.profile)
-    check_pictures(suite.env_id, profile, manifest.ids[0], **suite.arguments(config.env_kwargs))
+    check_pictures(suite.env_id, profile, manifest.ids[0], suite.arguments(config.env_kwargs))
     if config.blind == "shuffle":
         donors_of(manifest.ids, config.seed)
 

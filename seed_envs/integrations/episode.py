@@ -30,7 +30,8 @@ class Episode:
         env_id: A registered id.
         profile: Name of a profile of that environment, or one of your own.
         max_steps: Step limit; None takes the profile's.
-        **env_kwargs: Constructor arguments of the environment.
+        env_kwargs: Constructor arguments of the environment, whatever their names.
+        **kwargs: More of them.
 
     Attributes:
         done: Whether the episode is over.
@@ -43,10 +44,15 @@ class Episode:
     """
 
     def __init__(
-        self, env_id: str, profile: str | Profile = "paper", max_steps: int | None = None, **env_kwargs: Any
+        self,
+        env_id: str,
+        profile: str | Profile = "paper",
+        max_steps: int | None = None,
+        env_kwargs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
     ) -> None:
         self.env_id = env_id
-        self.env = make_agent_env(env_id, profile, max_steps, **env_kwargs)
+        self.env = make_agent_env(env_id, profile, max_steps, env_kwargs, **kwargs)
         self.profile: Profile = self.env.get_wrapper_attr("profile")
         self.tools: tuple[Tool, ...] = tools_of(env_id)
         self.done, self.success, self.score, self.total_reward, self.stop_reason = True, False, 0.0, 0.0, ""

@@ -35,7 +35,7 @@ class SeedTasksetConfig(vf.TasksetConfig):
 
     def make(self) -> Episode:
         """An environment of these settings."""
-        episode = Episode(self.env_id, self.profile, self.max_steps, **self.env_kwargs)
+        episode = Episode(self.env_id, self.profile, self.max_steps, self.env_kwargs)
         check_in_text(episode.profile, "verifiers")
         return episode
 

@@ -126,7 +126,7 @@ class Session:
             if profile:
                 check_in_text(get_profile(self.env_id, profile), "seed-serve")
             made = (
-                make_agent_env(self.env_id, profile, **self._env_kwargs)
+                make_agent_env(self.env_id, profile, env_kwargs=self._env_kwargs)
                 if profile
                 else make(self.env_id, **self._env_kwargs)
             )

@@ -7,6 +7,7 @@ Beside it, for agents that are no language models: ``DiscreteActions`` and ``Pix
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -34,7 +35,11 @@ __all__ = [
 
 
 def make_agent_env(
-    env_id: str, profile: str | Profile = "paper", max_steps: int | None = None, **kwargs: Any
+    env_id: str,
+    profile: str | Profile = "paper",
+    max_steps: int | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    **kwargs: Any,
 ) -> gym.Env[Any, str]:
     """Build an environment for a language model: prompts out, replies in.
 
@@ -42,7 +47,8 @@ def make_agent_env(
         env_id: A registered id.
         profile: Name of a profile of that environment, or a profile of your own.
         max_steps: Step limit; overrides the profile's.
-        **kwargs: Constructor arguments of the environment; they override the profile's.
+        env_kwargs: Constructor arguments of the environment, whatever their names; they override the profile's.
+        **kwargs: More of them, where no name of this function's is among them (Sokoban's levels have a ``max_steps``).
 
     Returns:
         The wrapped environment. ``env.get_wrapper_attr("profile")`` is the profile.
@@ -55,7 +61,10 @@ def make_agent_env(
     limit = chosen.max_steps if max_steps is None else max_steps
     if limit is not None and (type(limit) is not int or limit < 1):
         raise UnknownOption(f"max_steps={limit!r}; expected a whole number of at least 1")
-    env: gym.Env[Any, Any] = make(env_id, max_episode_steps=limit, **{**chosen.env_kwargs, **kwargs})
+    arguments = {**chosen.env_kwargs, **kwargs, **(env_kwargs or {})}
+    if "max_episode_steps" in arguments:
+        raise UnknownOption("max_episode_steps is no argument of the environment; the step limit here is max_steps")
+    env: gym.Env[Any, Any] = make(env_id, max_episode_steps=limit, **arguments)
     if limit is None and env.spec is not None:
         limit = env.spec.max_episode_steps
     env = ParseAction(env, chosen.action_format)

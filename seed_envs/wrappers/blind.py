@@ -69,7 +69,11 @@ class Blind(gym.Wrapper[Any, Any, Any, Any]):
 
 
 def make_blind_env(
-    donors: Mapping[str, str] | None, env_id: str, profile: Profile, max_steps: int | None, **kwargs: Any
+    donors: Mapping[str, str] | None,
+    env_id: str,
+    profile: Profile,
+    max_steps: int | None,
+    env_kwargs: Mapping[str, Any] | None = None,
 ) -> gym.Env[Any, str]:
     """An agent environment without its pictures.
 
@@ -78,8 +82,8 @@ def make_blind_env(
         env_id: As for ``make_agent_env``, likewise the rest.
         profile: How the agent is put before it.
         max_steps: Step limit.
-        **kwargs: Constructor arguments of the environment.
+        env_kwargs: Constructor arguments of the environment.
     """
-    env = make_agent_env(env_id, profile, max_steps, **kwargs)
-    twin = None if donors is None else make_agent_env(env_id, profile, max_steps, **kwargs)
+    env = make_agent_env(env_id, profile, max_steps, env_kwargs)
+    twin = None if donors is None else make_agent_env(env_id, profile, max_steps, env_kwargs)
     return Blind(env, twin, donors)

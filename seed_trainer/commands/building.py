@@ -37,7 +37,7 @@ def environment(script: Any) -> tuple[Any, Any]:
         profile = seed_envs.get_profile(script.env_id, script.env_profile)
         profile = dataclasses.replace(profile, invalid_penalty=0.0)
         build = functools.partial(make_blind_env, None) if script.env_blind else seed_envs.make_agent_env
-        make_env = functools.partial(build, script.env_id, profile, limit, **kwargs)
+        make_env = functools.partial(build, script.env_id, profile, limit, kwargs)
         make_env().close()
     except (SeedEnvsError, TypeError, ValueError) as error:
         raise UserError(str(error)) from None

@@ -48,6 +48,13 @@ def test_a_complete_run_prints_its_table_and_exits_with_0(capsys, suite, tmp_pat
     assert f"report: seed-bench view {out}" in printed
 
 
+def test_an_argument_called_as_the_step_limit_is_the_environments(capsys, tmp_path):
+    arguments = ("--suite", "sokoban/mini_text", "--agent", "oracle", "--limit", 2, "--max-steps", 30)
+    assert run(capsys, "run", *arguments, "--env-arg", "max_steps=14", "--out", tmp_path / "run", "--quiet")[0] == 0
+    spec = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))["environment"]["spec"]
+    assert spec["kwargs"]["max_steps"] == 14 and spec["max_episode_steps"] == 30
+
+
 def test_the_command_runs_off_the_main_thread(capsys, suite, tmp_path):
     call = ("run", "--suite", suite, "--agent", "oracle", "--out", tmp_path / "run", "--quiet")
     with ThreadPoolExecutor(1) as threads:

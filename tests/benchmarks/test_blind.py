@@ -76,7 +76,7 @@ def test_who_cannot_be_blinded_is_refused(arguments, message, tmp_path, capsys):
     assert main(["run", *arguments, "--blind", "blank", "--out", str(tmp_path / "run")]) == 2
     assert message in capsys.readouterr().err and not (tmp_path / "run").exists()
     with pytest.raises(ConfigInvalid, match="shows no picture"):
-        check_pictures(EZPOINTS, get_profile(EZPOINTS, "strict-text"), TASKS[0])
+        check_pictures(EZPOINTS, get_profile(EZPOINTS, "strict-text"), TASKS[0], {})
 
 
 def test_reports_show_score_blind_score_and_the_paired_difference(tmp_path, capsys):
@@ -98,7 +98,7 @@ def test_reports_show_score_blind_score_and_the_paired_difference(tmp_path, caps
 def test_every_picture_suite_has_a_reference_and_the_page_is_made_from_them(references):
     for suite in SUITES:
         try:
-            check_pictures(suite.env_id, suite.find_profile(), suite.load_tasks().ids[0], **suite.arguments({}))
+            check_pictures(suite.env_id, suite.find_profile(), suite.load_tasks().ids[0], suite.arguments({}))
         except (ConfigInvalid, DataMissing):  # no picture, or data that is not here
             continue
         assert suite.name in PLAYERS or suite.name == "sokoban/strict", suite.name  # the panel behind sokoban/mini

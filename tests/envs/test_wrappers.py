@@ -15,10 +15,13 @@ from hypothesis import strategies as st
 import seed_envs
 from seed_envs.chat import build_messages, user_message
 from seed_envs.errors import EpisodeEnded, UnknownEnvironment, UnknownOption, UnknownProfile
+from seed_envs.integrations.episode import Episode
 from seed_envs.markers import defuse
 from seed_envs.profiles import ActionFormat, Profile, PromptTemplate, TurnContext
 from seed_envs.registration import ENVIRONMENTS
+from seed_envs.serving.session import Session
 from seed_envs.wrappers import HistoryWindow, InvalidActionPenalty, ParseAction, Prompt, RewardScale
+from seed_envs.wrappers.blind import make_blind_env
 
 
 def stack(profile=WINDOW, limit=6, penalty=0.1, scale=10.0):
@@ -286,6 +289,22 @@ def test_an_episode_may_have_one_step():
     env = seed_envs.make_agent_env("seed/Sokoban-v0", max_steps=1)
     env.reset(seed=0)
     assert env.step("up")[3]
+
+
+def test_an_argument_of_the_environment_may_be_called_as_one_of_the_stack():
+    """Sokoban's levels have a greatest solution length, ``max_steps``, which is no turn limit."""
+    short = {"min_steps": 1, "max_steps": 2}
+    env = seed_envs.make_agent_env("seed/Sokoban-v0", "strict-text", max_steps=9, env_kwargs=short)
+    blind = make_blind_env(None, "seed/Sokoban-v0", seed_envs.get_profile("seed/Sokoban-v0", "strict"), 9, short)
+    session = Session("seed/Sokoban-v0", "strict-text", short)
+    played = Episode("seed/Sokoban-v0", "strict-text", min_steps=1)
+    for made in (env, blind):
+        assert made.reset(seed=0)[1]["task_id"].startswith("retro-6x6-b1-s1-2/")
+        assert made.spec.max_episode_steps == 9
+    assert session.reset(seed=0)["task_id"].startswith("retro-6x6-b1-s1-2/")
+    assert played.env.reset(seed=0)[1]["task_id"].startswith("retro-6x6-b1-s1-15/")
+    with pytest.raises(UnknownOption, match="max_episode_steps is no argument of the environment"):
+        seed_envs.make_agent_env("seed/Sokoban-v0", max_episode_steps=9)
 
 
 @pytest.mark.parametrize("limit", [0, -1, 2.5, "3", True])
