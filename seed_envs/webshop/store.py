@@ -65,21 +65,28 @@ class ShopSpec:
 
 #: Shops kept for new environments; older ones live on in the environments that use them.
 MAX_SHOPS = 16
-_SHOPS: dict[ShopSpec, Shop] = {}
+_SHOPS: dict[tuple[ShopSpec, Path | None], Shop] = {}
 _LOCK = threading.Lock()
 
 
 def get_shop(spec: ShopSpec) -> Shop:
-    """Returns the process's shop for a description, building it on first use."""
-    shop = _SHOPS.get(spec)
+    """Returns the process's shop for a description, building it on first use.
+
+    Raises:
+        UnknownOption: See :func:`build_shop`.
+        DataMissing: If the data folder or a file in it does not exist.
+    """
+    check_spec(spec)
+    key = spec, _folder(spec)  # where nobody names the folder, another one may be found now
+    shop = _SHOPS.get(key)
     if shop is None:
         with _LOCK:
-            shop = _SHOPS.get(spec)
+            shop = _SHOPS.get(key)
             if shop is None:
                 shop = build_shop(spec)
                 while len(_SHOPS) >= MAX_SHOPS:
                     del _SHOPS[next(iter(_SHOPS))]
-                _SHOPS[spec] = shop
+                _SHOPS[key] = shop
     return shop
 
 
@@ -160,9 +167,13 @@ ORIGINAL_FILES = (
 )
 
 
+def _folder(spec: ShopSpec) -> Path | None:
+    return data_dir("webshop", spec.folder, "WEBSHOP_DATA", ORIGINAL_FILES) if spec.catalogue == "files" else None
+
+
 def _read(spec: ShopSpec) -> tuple[Path | None, RawCatalogue]:
-    if spec.catalogue == "files":
-        folder = data_dir("webshop", spec.folder, "WEBSHOP_DATA", ORIGINAL_FILES)
+    folder = _folder(spec)
+    if folder is not None:
         raw = read_catalogue(folder, spec.human_goals)
         check_content(spec, raw)
         return folder, raw

@@ -298,6 +298,16 @@ def test_fresh_catalogues_do_not_pile_up() -> None:
     assert len(_SHOPS) == MAX_SHOPS
 
 
+def test_files_are_looked_for_where_they_are_now(real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shop that was opened before is no answer when the variable names another folder, or none."""
+    monkeypatch.setenv("WEBSHOP_DATA", str(real))
+    first = WebShopEnv(catalogue="files")
+    assert WebShopEnv(catalogue="files").shop is first.shop
+    monkeypatch.setenv("WEBSHOP_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(DataMissing, match="nowhere"):
+        WebShopEnv(catalogue="files")
+
+
 def test_environments_share_one_shop() -> None:
     first, second = WebShopEnv(), WebShopEnv()
     assert first.shop is second.shop
