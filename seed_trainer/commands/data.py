@@ -19,7 +19,8 @@ from seed_trainer.settings.options import option
 from seed_trainer.settings.recipes import DATA_RECIPES
 from seed_trainer.settings.resolve import resolve
 
-POLICIES = ("oracle", "random")
+POLICIES = ("oracle", "rule", "random")
+TARGETS = ("skills", "actions", "both")
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 IDENTITY = (
     *("env_id", "env_profile", "env_kwargs", "env_max_steps", "policy", "split", "tasks", "repeats", "temperature"),
@@ -34,7 +35,15 @@ class DataArguments(EnvArguments, CheckArguments):
 
     recipe: str = option("paper", RECIPE_HELP, "paper")
     output_dir: str = option("", "Folder of the collection; running the same command again resumes it.")
-    policy: str = option("oracle", "Who plays: oracle, random, or a model: its folder or hub name.")
+    policy: str = option(
+        "oracle", "Who plays: oracle, rule (the environment's own player), random, or a model: its folder or hub name."
+    )
+    target: str = option("skills", "What the examples teach: skills, actions (cloning of who plays), or both.", "paper")
+    skill_share: float = option(0.5, "Share of skills among the examples of target=both.")
+    slips: float = option(
+        0.0, "Probability that a turn sends a command that is not the player's; it is not learned, the recovery is."
+    )
+    only_won: bool = option(True, "Learn actions from successful episodes alone.")
     split: str = option("", "Split to play; empty is the environment's default.")
     tasks: int = option(180, "Number of tasks, a fixed draw from the split (0: all).", "paper")
     repeats: int = option(8, "Episodes per task (K0).", "paper")
@@ -72,10 +81,12 @@ def main(argv: Sequence[str]) -> int:
     from seed_envs.statistics.summary import Played, summarise_outcomes
     from seed_trainer.skills.prompts import get_analyzer
     from seed_trainer.stage1 import annotators, collect, dataset
+    from seed_trainer.stage1.demonstrations import Slipping, action_examples, mixed
 
     for name, least in (("tasks", 0), ("repeats", 1)):
         if getattr(args, name) < least:
             raise UserError(f"{name}={getattr(args, name)} must be at least {least}")
+    _check_target(args)
     folder, library = Path(args.output_dir), Path(args.library or args.output_dir)
     if not args.no_preflight:
         check_folder(folder, "--output_dir")
@@ -96,11 +107,22 @@ def main(argv: Sequence[str]) -> int:
         return 0
     folder.mkdir(parents=True, exist_ok=True)
     library.parent.mkdir(parents=True, exist_ok=True)
-    collect.claim(folder, {name: getattr(args, name) for name in IDENTITY})
+    identity = {name: getattr(args, name) for name in IDENTITY}
+    if args.slips:  # Absent from folders that were begun before there were slips.
+        identity["slips"], policy = args.slips, Slipping(policy, profile, args.slips, args.seed)
+    collect.claim(folder, identity)
     episodes = _play(player, policy, tasks, folder)
-    annotations, failures, usage = _annotate(args, annotator, episodes, folder)
-    records = dataset.examples(episodes, annotations, analyzer, args.policy)
-    count = dataset.write_examples(folder / dataset.SFT_FILE, records)
+    annotations: list[Any] = [None] * len(episodes)
+    failures: list[str] = []
+    usage: dict[str, Any] = {}
+    if args.target != "actions":
+        annotations, failures, usage = _annotate(args, annotator, episodes, folder)
+    records = list(dataset.examples(episodes, annotations, analyzer, args.policy))
+    if args.target != "skills":
+        actions = list(action_examples(episodes, profile, args.policy, args.only_won))
+        both = args.target == "both"
+        records = mixed(actions, records, args.skill_share, args.seed) if both else actions
+    count = dataset.write_examples(folder / dataset.SFT_FILE, iter(records))
     if args.library:
         dataset.build_library(episodes, annotations).save(args.library)
     played = summarise_outcomes([Played.of(episode) for episode in episodes])
@@ -109,7 +131,7 @@ def main(argv: Sequence[str]) -> int:
         "episodes": len(episodes),
         "success": played["success"]["rate"],
         "faults": played["counts"]["failed"],
-        "skills": annotators.acceptance(annotations),
+        "skills": {} if args.target == "actions" else annotators.acceptance(annotations),
         "examples": count,
         "endpoint": usage,
         "failures": failures,
@@ -117,6 +139,24 @@ def main(argv: Sequence[str]) -> int:
     (folder / "summary.json").write_text(json.dumps(redact(summary), indent=2) + "\n", encoding="utf-8")
     print(_report(summary, folder / dataset.SFT_FILE, args.library))
     return 1 if failures else 0
+
+
+def _check_target(args: Any) -> None:
+    """Make sure that the fields about what is learned can be met.
+
+    Raises:
+        UserError: Naming the field.
+    """
+    if args.target not in TARGETS:
+        raise UserError(f"target={args.target!r}, expected one of {TARGETS}.{close_matches(args.target, TARGETS)}")
+    if not 0 <= args.slips < 1:
+        raise UserError(f"slips={args.slips} must be at least 0 and below 1")
+    if args.slips and args.target == "skills":
+        raise UserError("slips are for learning actions: set --target actions or both, or leave --slips out")
+    if not 0 < args.skill_share < 1:
+        raise UserError(
+            f"skill_share={args.skill_share} must lie between 0 and 1; --target actions or skills teaches one alone"
+        )
 
 
 def _prepare(args: Any) -> tuple[Any, Any, list[Any]]:
@@ -144,6 +184,8 @@ def _policy(args: Any, profile: Any) -> Any:
 
     if args.policy == "oracle":
         return collect.oracle_policy(profile)
+    if args.policy == "rule":
+        return collect.rule_policy(profile)
     if args.policy == "random":
         return collect.random_policy(profile, args.seed)
     from seed_trainer.acting.sampling import Decoding

@@ -30,10 +30,18 @@ COLLECTION_FILE = "collection.json"
 
 def oracle_policy(profile: Profile) -> Policy:
     """Return the policy that plays the environment's oracle; where it knows no action, that episode ends as a fault."""
+    return _scripted(profile, "oracle_action")
 
+
+def rule_policy(profile: Profile) -> Policy:
+    """Return the policy that plays the environment's rules, which know only what a player is shown."""
+    return _scripted(profile, "rule_action")
+
+
+def _scripted(profile: Profile, question: str) -> Policy:
     def reply(request: Request) -> Reply:
         try:
-            action = str(request.call("oracle_action"))
+            action = str(request.call(question))
         except SeedEnvsError as error:
             return Reply(error=EpisodeError(type(error).__name__, str(error)))
         return Reply(profile.action_format.format(action))

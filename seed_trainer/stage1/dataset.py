@@ -82,12 +82,23 @@ def read_examples(path: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(text.split("\n") if text else [], start=1):
         try:
             record = json.loads(line)
-            records.append({key: record[key] for key in ("prompt", "completion")})
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            records.append({"prompt": record["prompt"], "completion": record["completion"], **_learned(record)})
+        except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path}, line {number}: not a stage 1 record ({type(error).__name__}: {error})") from None
     if not records:
         raise UserError(f"{path} holds no example")
     return records
+
+
+def _learned(record: dict[str, Any]) -> dict[str, Any]:
+    """Return which messages of a completion the loss is on, where a record says so."""
+    if "learned" not in record:
+        return {}
+    learned, completion = record["learned"], record["completion"]
+    replies = [message["role"] == "assistant" for message in completion]
+    if len(learned) != len(completion) or any(one and not reply for one, reply in zip(learned, replies, strict=True)):
+        raise ValueError("'learned' must hold one flag per message of 'completion', true for replies alone")
+    return {"learned": [bool(one) for one in learned]}
 
 
 def build_library(episodes: Sequence[Trajectory], annotations: Sequence[Annotation | None]) -> SkillLibrary:

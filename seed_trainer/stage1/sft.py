@@ -74,8 +74,11 @@ def split_by_length(
         raise UserError("the examples show pictures and the model reads text alone; train a vision-language model")
     kept, too_long = [], []
     for index, record in enumerate(records):
-        messages = [*pictures.unpacked(record["prompt"]), *record["completion"]]
-        length = encoder.length(messages, generation_prompt=False)
+        if "learned" in record:
+            length = len(_encoded(record, encoder)["input_ids"])
+        else:
+            messages = [*pictures.unpacked(record["prompt"]), *record["completion"]]
+            length = encoder.length(messages, generation_prompt=False)
         if max_length is not None and length > max_length:
             too_long.append((index, length))
         else:
@@ -104,8 +107,21 @@ def sft_identity(
     return run_identity(args, model=model_fact(model), **facts)
 
 
-def as_dataset(records: Sequence[dict[str, Any]], folder: Path = Path()) -> Dataset:
-    """Return examples as TRL reads them; pictures are a column of files, decoded batch by batch."""
+def as_dataset(records: Sequence[dict[str, Any]], folder: Path = Path(), encoder: ChatEncoder | None = None) -> Dataset:
+    """Return examples as TRL reads them; pictures are a column of files, decoded batch by batch.
+
+    Args:
+        records: Examples.
+        folder: Where their pictures are.
+        encoder: Encodes them all where a conversation of several turns is among them, which TRL cannot mask.
+
+    Raises:
+        UserError: If such conversations and pictures are in one file.
+    """
+    if encoder is not None and any("learned" in record for record in records):
+        if any(names_of(record["prompt"]) for record in records):
+            raise UserError("one file holds pictures and conversations of text; train on them one after the other")
+        return Dataset.from_list([_encoded(record, encoder) for record in records])
     if not any(names_of(record["prompt"]) for record in records):
         return Dataset.from_list([_as_text_row(record) for record in records])
     files = PictureFiles(folder)
@@ -119,6 +135,13 @@ def as_dataset(records: Sequence[dict[str, Any]], folder: Path = Path()) -> Data
         for record in records
     ]
     return Dataset.from_list(rows).cast_column("images", datasets.List(datasets.Image()))
+
+
+def _encoded(record: Mapping[str, Any], encoder: ChatEncoder) -> dict[str, list[int]]:
+    """An example in tokens; what is not learned has the label -100."""
+    learned = record.get("learned", [message["role"] == "assistant" for message in record["completion"]])
+    ids, mask = encoder.conversation(record["prompt"], record["completion"], learned)
+    return {"input_ids": ids, "labels": [token if one else -100 for token, one in zip(ids, mask, strict=True)]}
 
 
 def _as_text_row(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,7 +176,8 @@ def build_sft_trainer(
         peft_config: Adapter configuration.
         folder: Where the pictures of the examples are.
     """
-    data = as_dataset(records, folder)
+    encoder = ChatEncoder(processing_class, getattr(processing_class, "tokenizer", processing_class))
+    data = as_dataset(records, folder, encoder)
     held_out = None
     if validation_share > 0 and len(data) * validation_share >= 1:
         parts = data.train_test_split(test_size=validation_share, seed=args.seed)

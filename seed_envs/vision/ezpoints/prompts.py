@@ -30,6 +30,21 @@ _COMPACT = Profile(
     env_kwargs={"obs_mode": "image", "rules": "strict", "hands": "uniform", "feedback": "plain"},
     source="this package: every hand as likely, one slip allowed, a few words a turn, for models of a million weights",
 )
+_COMPACT_TEXT = Profile(
+    "compact-text",
+    PromptTemplate(
+        first=(
+            "Make 12 from both cards with + or *. Each reply is one token of the formula: a number, + or *, and = at "
+            "the end.{skill}\n{observation}"
+        ),
+        turn="{observation}",
+        skill_block="\nAdvice: {skill}",
+    ),
+    max_steps=6,
+    style="growing",
+    env_kwargs={"obs_mode": "text", "rules": "strict", "hands": "uniform"},
+    source="this package: cards in words, one conversation, two slips allowed, for language models on a CPU",
+)
 _PICTURE = "The picture shows the cards.\n"
 
 
@@ -73,5 +88,9 @@ def _profiles(task: str, tokens: str, limit: int) -> dict[str, Profile]:
     return {profile.name: profile for profile in rows}
 
 
-PROFILES: dict[str, Profile] = {**_profiles(_EZ_TASK, _EZ_TOKENS, 8), "compact": _COMPACT}
+PROFILES: dict[str, Profile] = {
+    **_profiles(_EZ_TASK, _EZ_TOKENS, 8),
+    "compact": _COMPACT,
+    "compact-text": _COMPACT_TEXT,
+}
 POINTS24_PROFILES: dict[str, Profile] = _profiles(_24_TASK, _24_TOKENS, 20)
