@@ -6,6 +6,7 @@ What an agent wins blind it wins without looking; only the difference to its sco
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,9 @@ from seed_envs.errors import UnknownOption
 from seed_envs.profiles import Profile
 from seed_envs.wrappers import make_agent_env
 
+DRAWS = 100
+"""Draws of a donor before a split counts as one of a single task."""
+
 
 class Blind(gym.Wrapper[Any, Any, Any, Any]):
     """An agent environment whose pictures are taken away.
@@ -23,7 +27,7 @@ class Blind(gym.Wrapper[Any, Any, Any, Any]):
     Args:
         env: The agent environment.
         twin: A second one, in which another task is played along and whose pictures are shown; None shows black ones.
-        donors: For every task the one whose pictures are shown.
+        donors: For a task the one whose pictures are shown; for any other one of its split is drawn by the task's name.
     """
 
     def __init__(
@@ -38,8 +42,7 @@ class Blind(gym.Wrapper[Any, Any, Any, Any]):
         """Reset, and the twin with its own task."""
         observation, info = self.env.reset(seed=seed, options=options)
         if self._twin is not None:
-            donor = {**(options or {}), "task_id": self._donors[info["task_id"]]}
-            self._shown = self._twin.reset(seed=seed, options=donor)[1]["turn"].image
+            self._shown = self._begin_twin(self._twin, info["task_id"], seed, options or {})
             self._twin_ended = False
         return self._blinded(observation, info)
 
@@ -51,6 +54,18 @@ class Blind(gym.Wrapper[Any, Any, Any, Any]):
             self._shown, self._twin_ended = seen["turn"].image, over or cut
         observation, info = self._blinded(observation, info)
         return observation, reward, terminated, truncated, info
+
+    def _begin_twin(self, twin: gym.Env[Any, Any], task_id: str, seed: int | None, options: Mapping[str, Any]) -> Any:
+        """Reset the twin to the donor of a task; returns its picture."""
+        if task_id in self._donors:
+            return twin.reset(seed=seed, options={**options, "task_id": self._donors[task_id]})[1]["turn"].image
+        rest = {key: value for key, value in options.items() if key != "task_id"}
+        for number in range(DRAWS):
+            digest = hashlib.sha256(f"{task_id}/{number}".encode()).digest()
+            info = twin.reset(seed=int.from_bytes(digest[:4], "big"), options=rest)[1]
+            if info["task_id"] != task_id:
+                return info["turn"].image
+        raise UnknownOption(f"blind play shows pictures of another task; {DRAWS} draws found none but {task_id!r}")
 
     def close(self) -> None:
         """Close both."""
@@ -78,7 +93,8 @@ def make_blind_env(
     """An agent environment without its pictures.
 
     Args:
-        donors: For ``shuffle``: whose pictures each task shows (see :func:`donors_of`); None for ``blank``.
+        donors: For ``shuffle``: whose pictures tasks show, or an empty mapping that leaves all to a draw; None for
+            ``blank``.
         env_id: As for ``make_agent_env``, likewise the rest.
         profile: How the agent is put before it.
         max_steps: Step limit.

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 BUILTIN = "builtin/"
+BLIND: dict[str, dict[str, str] | None] = {"blank": None, "shuffle": {}}
+"""``env_blind`` -> the donors of pictures."""
 
 
 def environment(script: Any) -> tuple[Any, Any]:
@@ -36,7 +38,8 @@ def environment(script: Any) -> tuple[Any, Any]:
     try:
         profile = seed_envs.get_profile(script.env_id, script.env_profile)
         profile = dataclasses.replace(profile, invalid_penalty=0.0)
-        build = functools.partial(make_blind_env, None) if script.env_blind else seed_envs.make_agent_env
+        blind = script.env_blind in BLIND
+        build = functools.partial(make_blind_env, BLIND[script.env_blind]) if blind else seed_envs.make_agent_env
         make_env = functools.partial(build, script.env_id, profile, limit, kwargs)
         make_env().close()
     except (SeedEnvsError, TypeError, ValueError) as error:

@@ -16,7 +16,7 @@ from pathlib import Path
 from seed_envs.command_line import INTERRUPTED, Parser, stoppable
 from seed_envs.errors import DependencyMissing, require
 from seed_trainer.errors import UserError
-from seed_trainer.quickstart.problems import PROBLEMS
+from seed_trainer.quickstart.problems import BLIND, PROBLEMS
 from seed_trainer.quickstart.results import Panel, read_panels, results_table, seed_row, verdict
 from seed_trainer.quickstart.stages import (
     POLICIES,
@@ -35,7 +35,7 @@ TITLE = "Quick start (a demonstration, no evidence)"
 MARKER = "QUICKSTART.txt"
 PACKAGES = ("torch", "transformers", "trl", "datasets", "accelerate", "matplotlib", "yaml")
 _RUNS = sorted({f"{name}-[0-9]*" for problem in PROBLEMS.values() for name in problem.methods.values()})
-FOLDERS = ("before", "stage1-data", "stage1", "attempts", "blind-*", *_RUNS)
+FOLDERS = ("before", "stage1-data", "stage1", "attempts", *(f"{mode}-*" for mode in BLIND), *_RUNS)
 PICTURE, RESULTS, TRANSCRIPT, REPORT = FILES = ("curves.png", "results.md", "transcript.txt", "report.html")
 
 
@@ -43,15 +43,15 @@ def build_parser() -> Parser:
     """The options."""
     plan = Plan(Path())
     about = (
-        "Words: stage 1, then SEED and GRPO side by side, on household games. Pictures: SEED on what is seen, and the "
-        "same policies with black pictures. Minutes on two CPU cores, no downloads."
+        "SEED and GRPO side by side. Words: household games, after stage 1. Cards and rooms: EZPoints and Sokoban from "
+        "pixels, and the same policies before another task's pictures. Minutes on two CPU cores, no downloads."
     )
     parser = Parser(prog="seed-train quickstart", description=about)
     parser.add_argument("--problem", choices=sorted(PROBLEMS), default="words", help="default: %(default)s")
-    parser.add_argument("--output_dir", type=Path, help="default: runs/quickstart, or runs/quickstart_vision")
+    parser.add_argument("--output_dir", type=Path, help="default: the problem's, under runs/")
     parser.add_argument("--seeds", type=int, default=plan.seeds, help="runs per method (default: %(default)s)")
     parser.add_argument("--rounds", type=int, help="updates per run (default: the problem's)")
-    parser.add_argument("--eval_tasks", type=int, default=plan.panel, help="panel size (default: %(default)s)")
+    parser.add_argument("--eval_tasks", type=int, help="panel size (default: the problem's)")
     parser.add_argument("--sft_tasks", type=int, default=plan.sft_tasks, help="stage 1 tasks (default: %(default)s)")
     parser.add_argument(
         "--workers", type=int, default=min(2, os.cpu_count() or 1), help="processes at a time (default: %(default)s)"
@@ -66,14 +66,15 @@ def main(argv: Sequence[str]) -> int:
     problem = PROBLEMS[options.problem]
     options.rounds = problem.rounds if options.rounds is None else options.rounds
     for name in ("seeds", "rounds", "eval_tasks", "sft_tasks", "workers"):
-        if getattr(options, name) < 1:
-            raise UserError(f"--{name} {getattr(options, name)}: expected at least 1")
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise UserError(f"--{name} {value}: expected at least 1")
     check_installation()
     plan = Plan(
         options.output_dir or Path(problem.folder),
         options.seeds,
         options.rounds,
-        options.eval_tasks,
+        problem.panel if options.eval_tasks is None else options.eval_tasks,
         options.sft_tasks,
         options.workers,
         options.model_name_or_path or problem.model,
@@ -163,8 +164,8 @@ def conclude(plan: Plan) -> None:
         text = "\n\n".join(show(title, side[index]) for title, side in zip(titles, pair, strict=True))
         (plan.folder / TRANSCRIPT).write_text(text + "\n", encoding="utf-8")
     (plan.folder / RESULTS).write_text(summary + "\n", encoding="utf-8")
-    print(f"\nSuccess on {plan.panel} held-out tasks (sampled as in training):\n\n{summary}\n\n{text}")
-    folders = [str(plan.run_folder(method, seed)) for method in problem.methods for seed in range(plan.seeds)]
+    print(f"\nSuccess on held-out tasks (sampled as in training):\n\n{summary}\n\n{text}")
+    folders = [str(run) for run in plan.runs().values()]
     report.main([*folders, "--output", str(plan.folder / REPORT), "--title", TITLE])
     for name in (PICTURE, RESULTS, TRANSCRIPT):
         if (plan.folder / name).exists():
@@ -176,10 +177,12 @@ def _last(folder: Path) -> Panel:
 
 
 def _blind(plan: Plan) -> dict[str, Panel]:
-    """What is won with black pictures, by the name of the policy's row."""
-    if not plan.problem.blind:
-        return {}
+    """What is won without the own pictures, by the row's name."""
     runs = {"before": plan.folder / "before"}
     for method in plan.problem.methods:
         runs |= {seed_row(method, seed): plan.run_folder(method, seed) for seed in range(plan.seeds)}
-    return {name: _last(plan.blind_folder(run)) for name, run in runs.items()}
+    return {
+        f"{name}, {BLIND[mode]}": _last(plan.blind_folder(mode, run))
+        for mode in plan.problem.blind
+        for name, run in runs.items()
+    }

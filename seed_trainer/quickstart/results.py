@@ -64,7 +64,7 @@ def results_table(
     Args:
         before: The base model.
         runs: Method -> seeds -> evaluations, each beginning with the model they start from.
-        blind: What rows of the table win when every picture is black, by the names of the rows.
+        blind: What policies win without their pictures, by the names of the rows.
         stages: Whether stage 1 came before the runs.
 
     Returns:
@@ -76,7 +76,7 @@ def results_table(
     for method, seeds in runs.items():
         rows += [(seed_row(method, index), seed[-1][1]) for index, seed in enumerate(seeds)]
         rows.append((f"after RL, {method}, all seeds", pooled([seed[-1][1] for seed in seeds])))
-    rows += [(f"{name}, black pictures", panel) for name, panel in (blind or {}).items()]
+    rows += (blind or {}).items()
     heads = ("policy", "success", "95 % interval", "turns", "episodes")
     return table(heads, [_row(name, panel) for name, panel in rows])
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seed_trainer.quickstart.jobs import Job, run_jobs
-from seed_trainer.quickstart.problems import PROBLEMS, Problem
+from seed_trainer.quickstart.problems import BLIND, PROBLEMS, Problem
 from seed_trainer.settings.resolve import load_config
 
 POLICIES = ("before", "after stage 1", "after SEED")
@@ -29,7 +29,7 @@ class Plan:
         folder: Where everything goes.
         seeds: Runs per method.
         rounds: Updates per run.
-        panel: Tasks of the held-out panel.
+        panel: Tasks of the held-out panel; 0 is the whole split.
         sft_tasks: Training tasks of stage 1.
         workers: Processes at a time.
         model: The base model.
@@ -54,9 +54,14 @@ class Plan:
         """Folder of one RL run."""
         return self.folder / f"{self.problem.methods[method]}-{seed}"
 
-    def blind_folder(self, run: Path) -> Path:
-        """Folder of the evaluation, on black pictures, of what is in a run folder or was before the runs."""
-        return self.folder / f"blind-{run.name}"
+    def blind_folder(self, mode: str, run: Path) -> Path:
+        """Folder of the evaluation, blind, of what is in a run folder or was before the runs."""
+        return self.folder / f"{mode}-{run.name}"
+
+    def runs(self) -> dict[str, Path]:
+        """The folders of all RL runs, by what each is called."""
+        seeds = range(self.seeds)
+        return {f"{name}, seed {k}": self.run_folder(name, k) for k in seeds for name in self.problem.methods}
 
     def attempts_folder(self, policy: str) -> Path:
         """Folder of the games that one of the policies played at the end."""
@@ -92,19 +97,30 @@ def stage_1(plan: Plan) -> None:
 
 
 def look(plan: Plan) -> None:
-    """Measure the base, and also what it wins with black pictures."""
+    """Measure the base, and also what it wins without its pictures."""
     before = plan.folder / "before"
-    say(f"Before: {plan.model} plays the panel, with its pictures and with black ones.")
-    blind = _measured(plan, "base, black pictures", plan.model, plan.blind_folder(before), "--env_blind", "true")
-    _run([_measured(plan, "base on the panel", plan.model, before), blind], plan)
+    say(f"Before: {plan.model} plays the panel, with its pictures and with {_shown(plan)}.")
+    base = {"base": (plan.model, before)}
+    _run([_measured(plan, "base on the panel", plan.model, before), *_blind(plan, base)], plan)
 
 
 def look_again(plan: Plan) -> None:
-    """Measure what the trained policies win with black pictures: what they win without looking."""
-    say("Afterwards: the trained policies play the panel with black pictures.")
-    runs = [plan.run_folder(method, seed) for method in plan.problem.methods for seed in range(plan.seeds)]
-    blind = ("--env_blind", "true")
-    _run([_measured(plan, f"{run.name}, black", str(run), plan.blind_folder(run), *blind) for run in runs], plan)
+    """Measure what the trained policies win without their pictures: what they win without looking."""
+    say(f"Afterwards: the trained policies play the panel with {_shown(plan)}.")
+    _run(_blind(plan, {name: (str(run), run) for name, run in plan.runs().items()}), plan)
+
+
+def _shown(plan: Plan) -> str:
+    return " and with ".join(BLIND[mode] for mode in plan.problem.blind)
+
+
+def _blind(plan: Plan, policies: dict[str, tuple[str, Path]]) -> list[Job]:
+    """Name -> model and folder of its run: one job a policy and a way to be blind."""
+    return [
+        _measured(plan, f"{name}, {mode}", model, plan.blind_folder(mode, run), "--env_blind", mode)
+        for name, (model, run) in policies.items()
+        for mode in plan.problem.blind
+    ]
 
 
 def _measured(plan: Plan, name: str, model: str, folder: Path, *more: str) -> Job:
@@ -143,7 +159,7 @@ def stage_2(plan: Plan) -> None:
 def _rl(plan: Plan, method: str, seed: int, folder: Path) -> tuple[str, ...]:
     return (
         *("rl", "--config", plan.problem.config, "--method", method, "--seed", str(seed), "--output_dir", str(folder)),
-        *("--rounds", str(plan.rounds), "--eval_tasks", str(plan.panel)),
+        *("--rounds", str(plan.rounds), "--eval_tasks", str(plan.panel), *plan.problem.arguments),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from seed_trainer.errors import UserError
 from seed_trainer.settings.options import option
@@ -24,7 +24,9 @@ class EnvArguments:
     env_profile: str = option("paper", "Profile of the environment: prompts, step limit, history.", "paper")
     env_kwargs: str = option("", "Constructor arguments of the environment, as a JSON object.")
     env_max_steps: int = option(0, "Step limit; 0 is the profile's.", "paper")
-    env_blind: bool = option(False, "Show black pictures: what is won all the same is won without looking.")
+    env_blind: Literal["no", "blank", "shuffle"] = option(
+        "no", "Black pictures, or those of another task: what is won all the same is won without looking."
+    )
 
     @property
     def kwargs(self) -> dict[str, Any]:

@@ -266,14 +266,14 @@ def _take_token(part: Any) -> None:
 def _own(
     values: dict[str, Any], known: Sequence[str], foreign: Sequence[Any], renamed: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return what another command's file says about our fields, its recipe and method included."""
+    """Return what another command's file says about our fields, with its recipe and method where we know neither."""
     other = {item.name for part in foreign for item in dataclasses.fields(part)} - set(known)
     try:
         recipe = lookup(RECIPES, str(values.get("recipe") or "paper"), "recipe")
         method = METHODS.find(str(values.get("method") or "seed")).fields
     except ValueError as error:
         raise UserError(str(error)) from None
-    presets = {**recipe, **method}
+    presets = {} if "recipe" in known else {**recipe, **method}
     layers = {**{key: value for key, value in presets.items() if key in known or key in renamed}, **values}
     own = {renamed.get(key, key): value for key, value in layers.items()}
     return {key: value for key, value in own.items() if key not in other}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 pytest.importorskip("trl", reason="packages: needs trl")
 
@@ -50,17 +52,20 @@ def test_official_configuration_without_data_names_the_command(
     assert "python -m seed_envs.alfworld download" in capsys.readouterr().err
 
 
-def test_pictures_are_one_row_a_turn_and_can_be_black(capsys: pytest.CaptureFixture[str]) -> None:
+def test_pictures_are_one_row_a_turn_and_can_be_taken_away(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rl", "--config", "quickstart_vision", "--dry_run"]) == 0
     text = capsys.readouterr().out
     assert "8 tasks x 8 = 64" in text and "turn: one row per turn" in text and "| env_blind " in text
-    for blind, most in (("false", 255), ("true", 0)):
-        script = EnvArguments("seed/EZPoints-v0", "compact", env_blind=blind == "true")
-        env = environment(script)[0]()
-        assert env.reset(seed=0)[0]["image"].max() <= most
+    shown: dict[str, list[NDArray[np.uint8]]] = {}
+    for blind in ("no", "blank", "shuffle"):
+        env = environment(EnvArguments("seed/Sokoban-v0", "compact", env_blind=blind))[0]()
+        shown[blind] = [env.reset(seed=seed, options={"split": "validation"})[0]["image"] for seed in (0, 1, 0)]
         env.close()
+    assert not np.any(shown["blank"])
+    assert all(not np.array_equal(*pair) for pair in zip(shown["no"], shown["shuffle"], strict=True))
+    assert np.array_equal(shown["shuffle"][0], shown["shuffle"][2]), "a task has one donor"
 
 
 def test_words_cannot_be_played_blind(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rl", "--config", "quickstart", "--env_blind", "true", "--dry_run"]) == 2
+    assert main(["rl", "--config", "quickstart", "--env_blind", "shuffle", "--dry_run"]) == 2
     assert "blind play takes pictures away, and this profile shows none" in capsys.readouterr().err

@@ -67,12 +67,15 @@ def test_the_table_of_pictures_has_no_stage_1_and_says_what_is_won_blind(
     runs: dict[str, list[list[tuple[int, Panel]]]],
 ) -> None:
     rows = results_table(
-        panel(15, 100), runs, {"before": panel(3, 100), seed_row("SEED", 0): panel(4, 100)}, stages=False
+        panel(15, 100),
+        runs,
+        {"before, black": panel(3, 100), f"{seed_row('SEED', 0)}, black": panel(4, 100)},
+        stages=False,
     )
     assert "after stage 1" not in rows
     assert [line.split("|")[1].strip() for line in rows.splitlines()[-2:]] == [
-        "before, black pictures",
-        "after RL, SEED, seed 0, black pictures",
+        "before, black",
+        "after RL, SEED, seed 0, black",
     ]
     assert "3/100" in rows and "4/100" in rows
 

@@ -77,6 +77,8 @@ def test_clean_lessons_teach_the_oracle_alone_and_put_pictures_into_words(classr
     described = [sample for sample in samples if "describe" in words(sample, tokenizer)]
     assert 0 < len(samples) - len(described) < len(described), "slips are shown and not learned"
     assert all(len(sample.pictures) == 1 for sample in samples)
+    alone = classroom.lessons(chosen, Curriculum(attempts=1, moves=False, described=1.0))
+    assert all("describe" in words(sample, tokenizer) for sample in alone), "a course of sight teaches no action"
     env = make_agent_env(classroom.game.env_id, PROFILE, render_mode="ansi")
     env.reset(options={"task_id": chosen[0]})
     first = tokenizer(env.unwrapped.render())["input_ids"]  # type: ignore[attr-defined]

@@ -173,3 +173,19 @@ def test_bad_pictures_and_text_models_are_refused(collected: Path, model_path: s
     for odd in (name, "../secret.png", "", "pictures/../sft.jsonl"):
         with pytest.raises(UserError, match="copy the whole folder"):
             PictureFiles(folder).path(odd)
+
+
+def test_a_picture_profile_is_collected_by_the_shipped_configuration_of_stage_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Environment, profile and split come from the file; what only training knows is left out."""
+    few = ["--tasks", "2", "--repeats", "1", "--output_dir", str(tmp_path)]
+    assert main(["data", "--config", "quickstart_vision", "--annotator", "rules_terse", *few]) == 0
+    arguments = json.loads((tmp_path / "summary.json").read_text())["arguments"]
+    expected = {"env_id": "seed/EZPoints-v0", "env_profile": "compact", "split": "train", "analyzer": "brief"}
+    assert {name: arguments[name] for name in expected} == expected and arguments["recipe"] == "paper"
+    assert len(list(dataset.read_examples(tmp_path / dataset.SFT_FILE))) == 2
+    odd = tmp_path / "odd.yaml"
+    odd.write_text("train_splits: train\n")
+    assert main(["data", "--config", str(odd), *few]) == 2
+    assert "unknown field 'train_splits'" in capsys.readouterr().err

@@ -108,10 +108,11 @@ PROFILES: dict[str, Profile] = {
             "levels": "retrograde",
             "rules": "strict",
             "feedback": "plain",
+            "size": 5,
             "min_steps": 3,
             "max_steps": 8,
             "tile": 16,
         },
-        source="this package: rooms of 3 to 8 steps, a few words a turn, for models of a million weights",
+        source="this package: rooms of 5x5 cells and 3 to 8 steps, a few words a turn, for models of a million weights",
     ),
 }

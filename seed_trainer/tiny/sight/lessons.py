@@ -50,7 +50,7 @@ class Game:
 
 _TOKENS = (*map(str, range(1, 11)), "+", "*", "=")
 GAMES: Final = {
-    "sokoban": Game("seed/Sokoban-v0", "retro-6x6-b1-s3-8/train/{}", ("up", "down", "left", "right"), 0.3),
+    "sokoban": Game("seed/Sokoban-v0", "retro-5x5-b1-s3-8/train/{}", ("up", "down", "left", "right"), 0.6),
     "ezpoints": Game("seed/EZPoints-v0", "uniform-12/train/{}", _TOKENS, 0.6),
 }
 
@@ -62,6 +62,7 @@ class Curriculum:
     Attributes:
         attempts: Episodes without advice.
         advised: Episodes on the skill of another attempt.
+        moves: Whether actions are learned at all.
         clean: The oracle's actions alone are learned.
         described: Share of the pictures that are also put into words.
         competence: How often the player follows the oracle; 0 is the game's own.
@@ -70,6 +71,7 @@ class Curriculum:
 
     attempts: int
     advised: int = 0
+    moves: bool = True
     clean: bool = False
     described: float = 0.0
     competence: float = 0.0
@@ -173,7 +175,7 @@ class Classroom:
         )
         for episode in (*attempts, *advised):
             for step in episode.steps:
-                if step.meta["meant"] or not plan.clean:
+                if plan.moves and (step.meta["meant"] or not plan.clean):
                     yield self._sample(step.messages, step.reply)
                 if step.meta["words"]:
                     yield self._sample([user_message("Describe.", step.context.image)], step.meta["words"])

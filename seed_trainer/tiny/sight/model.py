@@ -1,6 +1,6 @@
 """Network and processor of the policy that sees, through Transformers' ordinary LLaVA classes.
 
-A tile of the compact Sokoban picture is one patch and one token; pictures of other sizes are resampled. Most blocks are
+A tile of the compact Sokoban picture is one patch and one token; pictures are resampled to one size. Most blocks are
 in the vision tower: it sees the whole room at once, a causal language model reads it tile by tile.
 """
 
@@ -13,9 +13,9 @@ from typing import Any
 from seed_trainer.tiny.sight.words import IMAGE
 from seed_trainer.tiny.tokenizer import CONTEXT_LENGTH
 
-SIDE = 96
+SIDE = 100
 """Side of the picture in pixels, as the model sees it."""
-PATCH = 16
+PATCH = 20
 PATCHES = (SIDE // PATCH) ** 2
 GREY = [0.5, 0.5, 0.5]
 PLACE_STD = 0.3
@@ -39,7 +39,7 @@ class Shape:
 
 
 def build_processor(tokenizer: Any) -> Any:
-    """The processor: resampling to 96 x 96, one placeholder a patch, no torchvision.
+    """The processor: resampling to one size, one placeholder a patch, no torchvision.
 
     Args:
         tokenizer: From :func:`~seed_trainer.tiny.sight.words.build_tokenizer`.
@@ -64,10 +64,10 @@ def pixel_values(pictures: Sequence[Any]) -> dict[str, Any]:
     """What the processor makes of pictures that have the model's size, at once.
 
     Args:
-        pictures: Arrays of uint8, shape (96, 96, 3).
+        pictures: Arrays of uint8, shape (SIDE, SIDE, 3).
 
     Returns:
-        ``pixel_values``, shape (pictures, 3, 96, 96), between -1 and 1.
+        ``pixel_values``, shape (pictures, 3, SIDE, SIDE), between -1 and 1.
     """
     import numpy as np
     import torch

@@ -21,6 +21,7 @@ from seed_trainer.tiny.sight.words import IMAGE, build_tokenizer
 
 TASKS_A_REPORT = 64
 
+SIGHT = Curriculum(attempts=2, moves=False, described=1.0, competence=0.6)
 MOVES = Curriculum(attempts=3, clean=True, competence=0.6, described=0.4, analyses=True)
 BASE = Curriculum(attempts=2, advised=2, analyses=True)
 
@@ -35,9 +36,14 @@ class Course:
 
 
 COURSES: tuple[Course, ...] = (
-    Course("moves", MOVES, {"ezpoints": 500}),
-    Course("base", BASE, {"ezpoints": 200}),
+    # Sight first: beside moves that mean nothing yet, pictures are hardly learned to be read.
+    Course("sight", SIGHT, {"sokoban": 400, "ezpoints": 200}),
+    Course("moves", MOVES, {"sokoban": 2000, "ezpoints": 500}),
+    Course("base", BASE, {"sokoban": 200, "ezpoints": 200}),
 )
+
+
+SCHEDULE = Schedule(batch_tokens=2_000, learning_rate=2e-3, matrix_learning_rate=0.007, context_weight=0.0)
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,7 @@ class SightRecipe:
     seed: int = 0
     courses: tuple[Course, ...] = COURSES
     shape: Shape = field(default_factory=Shape)
-    schedule: Schedule = field(default_factory=lambda: Schedule(epochs=2.0, batch_tokens=2_000, context_weight=0.0))
+    schedule: Schedule = field(default_factory=lambda: SCHEDULE)
 
     def scaled(self, share: float) -> SightRecipe:
         """The same recipe with fewer or more tasks in every course."""
