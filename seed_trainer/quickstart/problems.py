@@ -47,7 +47,7 @@ PROBLEMS = {
     "rooms": Problem(
         "builtin/vision-tiny",
         "quickstart_vision",
-        rounds=20,
+        rounds=10,
         folder="runs/quickstart_rooms",
         panel=0,
         arguments=("--env_id", "seed/Sokoban-v0", "--eval_split", "validation", "--eval_repeats", "6"),

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from seed_trainer.cli import main
-from seed_trainer.commands.rl import resolve_model
+from seed_trainer.commands.building import resolve_model
 from seed_trainer.quickstart.problems import PROBLEMS
 from seed_trainer.quickstart.results import read_panels
 
