@@ -59,7 +59,7 @@ def sections(args: InspectArguments) -> list[tuple[str, str]]:
     from seed_trainer.skills.analyzer import analysis_messages
     from seed_trainer.skills.parsing import HindsightSkill
     from seed_trainer.skills.prompts import get_analyzer, outcome_of, training_answer
-    from seed_trainer.stage1.annotators import rules_of
+    from seed_trainer.skills.rules import rules_of
     from seed_trainer.stage1.collect import oracle_policy
     from seed_trainer.stage1.dataset import plain_summary
 

@@ -17,10 +17,12 @@ from seed_trainer.settings.config import SEEDConfig
 from seed_trainer.settings.options import parse_skill_source
 from seed_trainer.settings.schedules import Moment
 from seed_trainer.skills.analyzer import SkillWriter
+from seed_trainer.skills.context import SkillContext, SkillMemory
 from seed_trainer.skills.library import SkillLibrary
 from seed_trainer.skills.parsing import HindsightSkill
 from seed_trainer.skills.prompts import Outcome, get_analyzer, opposite, outcome_of
-from seed_trainer.skills.sources import SkillContext, SkillMemory, assign_skills
+from seed_trainer.skills.rules import ANNOTATORS
+from seed_trainer.skills.sources import assign_skills
 
 
 class Analyst:
@@ -47,6 +49,7 @@ class Analyst:
         self.library = SkillLibrary.load(args.skill_library) if args.skill_library else None
         self.memory = SkillMemory()
         self.weights = WeightHistory(args.ages, self.source)
+        self._annotate = ANNOTATORS.find(args.skill_annotator)
         self._sampler = sampler
         self._style = profile.style
         if args.writes_skills:
@@ -69,6 +72,7 @@ class Analyst:
             self.library,
             self.memory,
             lambda length: self._random_text(length, moment),
+            self._annotate,
             gather_object,
             moment.process,
         )

@@ -100,6 +100,31 @@ def centered_gate_BT(gates_BT: Tensor, mask_BT: Tensor, episode_B: Tensor) -> Te
     return (gates_BT - baseline_B[:, None]).detach()
 
 
+def permuted_gate_BT(gates_BT: Tensor, mask_BT: Tensor) -> Tensor:
+    """Return gates that every masked token borrows from the one half a row away; detached.
+
+    A control of ours: the gates of a row, and so its mean push, stay the same; which token deserved which is gone.
+
+    Args:
+        gates_BT: Gates.
+        mask_BT: 1 where a token takes part in distillation; a row with one such token keeps its gate.
+    """
+    permuted_BT = gates_BT.detach().clone()
+    for gates_T, mask_T in zip(permuted_BT, mask_BT, strict=True):
+        chosen_N = mask_T.nonzero().flatten()
+        gates_T[chosen_N] = gates_T[chosen_N].roll(len(chosen_N) // 2)
+    return permuted_BT
+
+
+def typical_gate_BT(logps_BT: Tensor, entropies_BT: Tensor, beta: float) -> Tensor:
+    """Return ``sg(sigmoid(beta (l + h)))``, ``h`` the student's entropy in nats: no teacher has a say in it.
+
+    A control of ours: ``l + h`` is 0 on average over what the policy samples and negative for tokens less likely than
+    usual, which are pushed less. Tests whether distillation works by holding down unlikely tokens (arXiv 2608.31046).
+    """
+    return torch.sigmoid(beta * (logps_BT + entropies_BT)).detach()
+
+
 def gated_distillation_BT(logps_BT: Tensor, teacher_logps_BT: Tensor, gates_BT: Tensor) -> Tensor:
     """Return SEED's term per token, ``g (sg(l_T) - l)`` (paper, Eq. 1).
 

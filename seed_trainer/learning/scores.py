@@ -79,6 +79,8 @@ GATES: dict[str, Callable[[Scores, float], Tensor]] = {
     "soft_or": lambda scores, beta: losses.soft_or_gate_BT(scores.shift, scores.entropies, beta),
     "constant": lambda scores, beta: torch.full_like(scores.shift, 0.5),
     "centered": _centered,
+    "permuted": lambda scores, beta: losses.permuted_gate_BT(losses.gate_BT(scores.shift, beta), scores.mask),
+    "typical": lambda scores, beta: losses.typical_gate_BT(scores.student, scores.entropies, beta),
 }
 """How every ``opd_gate`` is computed."""
 

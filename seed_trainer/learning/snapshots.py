@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from seed_trainer.settings.options import SkillSource
-from seed_trainer.skills.sources import SkillMemory
+from seed_trainer.skills.context import SkillMemory
 
 FOLDER = "seed_state"
 

@@ -18,6 +18,7 @@ from trl import GRPOConfig
 from seed_trainer.settings.options import (
     CONCURRENT_EPISODES,
     LOSS_TYPES,
+    WRITTEN_BY_OTHERS,
     SEEDOptions,
     micro_batches,
     option,
@@ -123,7 +124,7 @@ class SEEDConfig(SEEDOptions, GRPOConfig):
     @property
     def writes_skills(self) -> bool:
         """Whether the policy has to write skills about its episodes."""
-        return self.teaches and parse_skill_source(self.skill_source).name not in ("library", "generic", "none")
+        return self.teaches and parse_skill_source(self.skill_source).name not in WRITTEN_BY_OTHERS
 
     def _check_block(self) -> None:
         accumulation, micro = self.gradient_accumulation_steps, self.micro_steps_per_round

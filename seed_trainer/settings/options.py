@@ -18,8 +18,14 @@ from seed_envs.errors import close_matches
 SKILL_SOURCES = (
     "own",
     "library",
+    "annotator",
     "shuffled_group",
     "shuffled_batch",
+    "shuffled_family",
+    "sibling_won",
+    "sibling_lost",
+    "own_goal_names",
+    "own_unnamed",
     "random_text",
     "generic",
     "stale",
@@ -27,6 +33,8 @@ SKILL_SOURCES = (
     "wrong_outcome",
     "none",
 )
+WRITTEN_BY_OTHERS = ("library", "annotator", "generic", "none")
+"""Sources for which the policy writes no skill."""
 CONCURRENT_EPISODES = 64
 """Episodes played at the same time where nothing says otherwise: panels, stage 1, branching."""
 
@@ -144,10 +152,12 @@ class SEEDOptions:
     # Hindsight skills
     skill_source: str = option(
         "own",
-        "Whose skill teaches: own, library, shuffled_group, shuffled_batch, random_text, generic, stale(k), "
-        "stale_text(k), wrong_outcome or none.",
+        "Whose skill teaches: own, library, annotator, shuffled_group, shuffled_batch, shuffled_family, sibling_won, "
+        "sibling_lost, own_goal_names, own_unnamed, random_text, generic, stale(k), stale_text(k), wrong_outcome or "
+        "none.",
         "paper",
     )
+    skill_annotator: str = option("rules", "Who writes for skill_source=annotator: rules, rules_terse or yours.")
     skill_analyzer: str = option(
         "auto", "How the policy is asked: auto, json, json_skill_only, json_steps, brief or turn."
     )
@@ -168,9 +178,10 @@ class SEEDOptions:
         "Distillation term: SEED's gated one, sampled reverse KL, full-vocabulary JSD, Skill-SD's, or OPID's.",
         "paper",
     )
-    opd_gate: Literal["gap", "entropy", "soft_or", "constant", "centered"] = option(
+    opd_gate: Literal["gap", "entropy", "soft_or", "constant", "centered", "permuted", "typical"] = option(
         "gap",
-        "Gate: sigmoid(beta D) (SEED), SDAR's entropy or soft_or, constant 0.5, or gap minus a baseline.",
+        "Gate: sigmoid(beta D) (SEED), SDAR's entropy or soft_or, constant 0.5, gap minus a baseline; without the "
+        "teacher's word, permuted (gap of other tokens of the row) or typical (the token's likelihood).",
         "paper",
     )
     opd_gate_beta: float = option(5.0, "Sharpness beta of the gate.", "paper")

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from seed_envs.trajectory import Trajectory
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_EMPTY = frozenset(
+EMPTY = frozenset(
     """
     about after again all also am an and any anything are as at be because been before being but by can cannot could
     did do does doing done don each else every everything for from get got had happens has have having he help her
@@ -27,7 +27,7 @@ _EMPTY = frozenset(
 
 
 def _words(texts: Iterable[str]) -> set[str]:
-    return {word for text in texts for word in _WORD.findall(text.lower())} - _EMPTY
+    return {word for text in texts for word in _WORD.findall(text.lower())} - EMPTY
 
 
 def names_something(skill: str, episode: Trajectory) -> bool:

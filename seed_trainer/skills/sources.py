@@ -1,113 +1,23 @@
 """Whose skill teaches which episode: the paper's own skill, or one of the controls.
 
 A control replaces the text and nothing else; the number of episodes, rows and forward passes stays the same. It
-writes no skills: it is given those the policy wrote. What is drawn is drawn over the episodes of all processes, so that
-their number changes nothing.
+writes no skills: it is given those the policy wrote.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
-import numpy as np
-
-from seed_envs.trajectory import Trajectory
 from seed_trainer.settings.options import SkillSource
-from seed_trainer.skills.library import SkillLibrary
-from seed_trainer.skills.parsing import HindsightSkill
+from seed_trainer.skills import lending
+from seed_trainer.skills.context import SkillContext, Told
+from seed_trainer.skills.parsing import HindsightSkill, check_skill
+from seed_trainer.skills.privilege import without_names
 
+Lend = Callable[[Sequence[HindsightSkill], SkillContext], list[HindsightSkill]]
+Assign = Callable[[Sequence[HindsightSkill], SkillContext, float], list[HindsightSkill]]
 GENERIC = "Think about the goal before every step, and do not repeat an action that did not help."
-
-
-@dataclass
-class SkillMemory:
-    """Skills of earlier rounds by task, for ``stale_text``."""
-
-    skills: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
-
-    def remember(self, round_index: int, skills: Sequence[tuple[str, str]]) -> None:
-        """Keep the valid skills of a round, given as task id and text."""
-        for task_id, text in skills:
-            self.skills.setdefault(task_id, []).append((round_index, text))
-
-    def recall(self, task_id: str, newest: float, rng: np.random.Generator) -> str:
-        """Return a skill of the task from round ``newest`` or before; the oldest one for negative infinity."""
-        known = self.skills.get(task_id, [])
-        if newest == -np.inf and known:
-            oldest = known[0][0]
-            old = [text for round_index, text in known if round_index == oldest]
-        else:
-            old = [text for round_index, text in known if round_index <= newest]
-        return old[int(rng.integers(len(old)))] if old else ""
-
-
-class Told(NamedTuple):
-    """What the choice may know of an episode."""
-
-    task_id: str
-    task_type: str
-    success: bool
-
-
-@dataclass
-class SkillContext:
-    """What the choice may depend on."""
-
-    trajectories: Sequence[Trajectory | Told]
-    group_size: int
-    round_index: int
-    rng: np.random.Generator
-    library: SkillLibrary | None
-    memory: SkillMemory
-    random_text: Callable[[int], str]
-    gather: Callable[[list[Any]], list[Any]] = list
-    """Joins the lists of all processes."""
-    process: int = 0
-
-
-def _shuffle_within(size: int, rng: np.random.Generator) -> list[int]:
-    """Return a random derangement of ``range(size)``."""
-    while True:
-        order = rng.permutation(size)
-        if not (order == np.arange(size)).any():
-            return [int(index) for index in order]
-
-
-def _lend(
-    own: Sequence[HindsightSkill], donors: Sequence[int], context: SkillContext, name: str
-) -> list[HindsightSkill]:
-    result = []
-    for index, donor in enumerate(donors):
-        skill = own[donor]
-        same = context.trajectories[index].success == context.trajectories[donor].success
-        origin = f"{name}:{'same' if same else 'other'}_outcome"
-        result.append(dataclasses.replace(skill, origin=origin))
-    return result
-
-
-def _shuffled_group(own: Sequence[HindsightSkill], context: SkillContext, age: float) -> list[HindsightSkill]:
-    size = context.group_size
-    if size < 2:
-        return [HindsightSkill(reason="no_partner") for _ in own]
-    donors: list[int] = []
-    for start in range(0, len(own), size):
-        donors += [start + index for index in _shuffle_within(min(size, len(own) - start), context.rng)]
-    return _lend(own, donors, context, "shuffled_group")
-
-
-def _shuffled_batch(own: Sequence[HindsightSkill], context: SkillContext, age: float) -> list[HindsightSkill]:
-    size = context.group_size
-    groups = len(own) // size
-    if groups < 2:
-        return [HindsightSkill(reason="no_partner") for _ in own]
-    target = _shuffle_within(groups, context.rng)
-    donors: list[int] = []
-    for group in range(groups):
-        donors += [target[group] * size + int(index) for index in context.rng.permutation(size)]
-    return _lend(own, donors, context, "shuffled_batch")
 
 
 def _library(own: Sequence[HindsightSkill], context: SkillContext, age: float) -> list[HindsightSkill]:
@@ -156,13 +66,39 @@ def _wrong_outcome(own: Sequence[HindsightSkill], context: SkillContext, age: fl
     return [dataclasses.replace(skill, origin="wrong_outcome") for skill in own]
 
 
-SOURCES: dict[str, Callable[[Sequence[HindsightSkill], SkillContext, float], list[HindsightSkill]]] = {
+def _annotator(own: Sequence[HindsightSkill], context: SkillContext, age: float) -> list[HindsightSkill]:
+    texts = [context.annotate(episode) if episode.stop_reason.scored else "" for episode in context.whole]
+    return [HindsightSkill(text, check_skill(text), origin="annotator") for text in texts]
+
+
+def _lent(lend: Lend) -> Assign:
+    return lambda own, context, age: lend(own, context)
+
+
+def _nameless(keep_goal: bool, origin: str) -> Assign:
+    def assign(own: Sequence[HindsightSkill], context: SkillContext, age: float) -> list[HindsightSkill]:
+        pairs = zip(own, context.whole, strict=True)
+        return [
+            dataclasses.replace(skill, text=without_names(skill.text, episode, keep_goal), origin=origin)
+            for skill, episode in pairs
+        ]
+
+    return assign
+
+
+SOURCES: dict[str, Assign] = {
     "own": _own,
     "stale": _stale,
     "wrong_outcome": _wrong_outcome,
     "library": _library,
-    "shuffled_group": _shuffled_group,
-    "shuffled_batch": _shuffled_batch,
+    "annotator": _annotator,
+    "shuffled_group": _lent(lending.shuffled_group),
+    "shuffled_batch": _lent(lending.shuffled_batch),
+    "shuffled_family": _lent(lending.shuffled_family),
+    "sibling_won": _lent(lending.sibling_won),
+    "sibling_lost": _lent(lending.sibling_lost),
+    "own_goal_names": _nameless(keep_goal=True, origin="own_goal_names"),
+    "own_unnamed": _nameless(keep_goal=False, origin="own_unnamed"),
     "random_text": _random_text,
     "generic": _generic,
     "stale_text": _stale_text,
@@ -170,7 +106,7 @@ SOURCES: dict[str, Callable[[Sequence[HindsightSkill], SkillContext, float], lis
 }
 """How every ``skill_source`` assigns skills. ``stale`` and ``wrong_outcome`` differ in how skills are *written*."""
 
-DRAWN = ("shuffled_group", "shuffled_batch", "stale_text")
+DRAWN = ("shuffled_group", "shuffled_batch", "shuffled_family", "sibling_won", "sibling_lost", "stale_text")
 """The sources that draw among episodes or remember them."""
 
 

@@ -344,15 +344,29 @@ def test_sampled_reverse_kl_detaches_its_weight() -> None:
         lambda s, t, h: losses.entropy_gate_BT(h, 5.0),
         lambda s, t, h: losses.soft_or_gate_BT(t - s, h, 5.0),
         lambda s, t, h: losses.centered_gate_BT(torch.sigmoid(t - s), torch.ones_like(s), torch.zeros(1)),
+        lambda s, t, h: losses.permuted_gate_BT(torch.sigmoid(t - s), torch.ones_like(s)),
+        lambda s, t, h: losses.typical_gate_BT(s, h, 5.0),
         lambda s, t, h: losses.rlsd_advantages_BT(h, t - s, 0.5),
         lambda s, t, h: losses.opid_advantages_BT(h, t - s, 0.5),
         lambda s, t, h: losses.opid_advantages_BT(h, t - s, 0.5, t - s, 0.5, torch.ones_like(s)),
     ],
-    ids=["gap", "shift", "entropy", "soft_or", "centered", "rlsd", "opid", "opid steps"],
+    ids=["gap", "shift", "entropy", "soft_or", "centered", "permuted", "typical", "rlsd", "opid", "opid steps"],
 )
 def test_gates_and_shaped_advantages_carry_no_gradient(gate: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
     inputs = [tensor.clone().requires_grad_() for tensor in (TRACE_L, TRACE_T, torch.ones_like(TRACE_L))]
     assert not gate(*inputs).requires_grad
+
+
+def test_permuted_gates_stay_in_their_row_and_leave_unmasked_tokens_alone() -> None:
+    gates = torch.tensor([[0.1, 0.2, 0.3, 0.4, 0.5], [0.6, 0.7, 0.8, 0.9, 1.0]])
+    mask = torch.tensor([[1, 0, 1, 1, 1], [0, 0, 1, 0, 0]])
+    expected = torch.tensor([[0.4, 0.2, 0.5, 0.1, 0.3], [0.6, 0.7, 0.8, 0.9, 1.0]])
+    close(losses.permuted_gate_BT(gates, mask), expected)
+
+
+def test_the_typical_gate_holds_down_what_is_less_likely_than_usual() -> None:
+    likely, usual, rare = losses.typical_gate_BT(torch.tensor([-0.1, -0.7, -3.0]), torch.full((3,), 0.7), 5.0)
+    assert float(likely) > float(usual) == 0.5 > float(rare)
 
 
 def test_beta_zero_is_an_inert_teacher() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from typing import Any
@@ -11,10 +12,12 @@ import pytest
 
 from seed_envs.trajectory import Step, StopReason, Trajectory
 from seed_trainer.settings.options import parse_skill_source
+from seed_trainer.skills.context import SkillContext, SkillMemory
 from seed_trainer.skills.library import SkillLibrary
 from seed_trainer.skills.parsing import REASONS, HindsightSkill, parse_json_skill, parse_plain_skill, repeats_itself
+from seed_trainer.skills.privilege import without_names
 from seed_trainer.skills.prompts import ANALYZERS, document_messages, get_analyzer, outcome_of, training_answer
-from seed_trainer.skills.sources import GENERIC, SkillContext, SkillMemory, assign_skills
+from seed_trainer.skills.sources import GENERIC, assign_skills
 
 GOOD = "Look into the fridge before the shelves."
 
@@ -173,6 +176,7 @@ def context(**changes: Any) -> SkillContext:
         "library": None,
         "memory": SkillMemory(),
         "random_text": lambda length: " ".join(["word"] * length),
+        "annotate": lambda episode: f"ruled {episode.success}",
     }
     return SkillContext(**{**base, **changes})
 
@@ -203,6 +207,43 @@ def test_shuffled_batch_lends_from_another_task_each_skill_once() -> None:
     lent = donors(assigned("shuffled_batch"))
     assert sorted(lent) == list(range(12)) and all(a // 4 != b // 4 for a, b in enumerate(lent))
     assert {skill.reason for skill in assigned("shuffled_batch", group_size=12)} == {"no_partner"}
+
+
+def test_shuffled_family_lends_from_another_task_of_the_same_family_alone() -> None:
+    family = [episode(success=True, task=f"task{i // 4}", kind="kind" if i < 8 else "other") for i in range(12)]
+    skills = assigned("shuffled_family", trajectories=family)
+    assert [skill.reason for skill in skills[8:]] == ["no_partner"] * 4, "its family has one task"
+    assert {int(skill.text.split()[1]) // 4 for skill in skills[:4]} == {1}
+    assert {int(skill.text.split()[1]) // 4 for skill in skills[4:8]} == {0}
+
+
+@pytest.mark.parametrize(("source", "won"), [("sibling_won", True), ("sibling_lost", False)])
+def test_siblings_lend_by_their_outcome_and_never_to_themselves(source: str, won: bool) -> None:
+    for receiver, skill in enumerate(assigned(source)):
+        if (source, receiver) == ("sibling_lost", 7):  # the only other failure of its group wrote nothing usable
+            assert skill.reason == "no_partner"
+            continue
+        donor = int(skill.text.split()[1])
+        assert donor // 4 == receiver // 4 and donor != receiver and EPISODES[donor].success == won
+        assert OWN[donor].valid
+    lost = [episode(success=False, task="task", kind="kind") for _ in range(12)]
+    assert {skill.reason for skill in assigned("sibling_won", trajectories=lost)} == {"no_partner"}
+
+
+def test_the_annotator_writes_about_every_scored_episode() -> None:
+    texts = [skill.text for skill in assign_skills(parse_skill_source("annotator"), [], context())]
+    assert texts == [f"ruled {item.success}" for item in EPISODES]
+
+
+def test_privilege_is_taken_away_by_words() -> None:
+    seen = "You see a shelf 2 and a cabinet 1."
+    told = episode(success=True, task="task", kind="kind")
+    told = dataclasses.replace(told, goal="put a hot mug in cabinet", final_observation="On the shelf 2 is a mug 1.")
+    told.steps[0].observation, told.steps[0].action, told.steps[0].action_valid = seen, "take mug 1 from shelf 2", True
+    skill = "First take mug 1 from shelf 2, then put it in cabinet 1."
+    assert without_names(skill, told, keep_goal=True) == "First take mug it from it, then put it in cabinet it."
+    assert without_names(skill, told, keep_goal=False) == "First take it from it, then put it in it."
+    assert without_names("Never do the same thing twice.", told, keep_goal=False) == "Never do the same thing twice."
 
 
 def test_random_text_matches_length_and_validity() -> None:

@@ -185,6 +185,9 @@ def test_every_method_trains(make_trainer: TrainerFactory, library: str, name: s
         "stale(1)",
         "stale(inf)",
         "stale_text(1)",
+        "sibling_lost",
+        "own_goal_names",
+        "own_unnamed",
         "wrong_outcome",
         "none",
     ],
@@ -201,6 +204,8 @@ def test_every_skill_source_trains(make_trainer: TrainerFactory, library: str, s
     [
         {"opd_gate": "centered"},
         {"opd_gate": "constant"},
+        {"opd_gate": "permuted"},
+        {"opd_gate": "typical"},
         {"opd_gate_schedule": "cosine"},
         {"opd_norm": "all_tokens"},
         {"opd_outcomes": "failure"},
