@@ -19,7 +19,7 @@ from seed_envs.errors import UnknownOption
 from seed_envs.playing.game import Game
 from seed_envs.playing.stored import Episodes, find_file
 from seed_envs.registration import TABLE, find_row
-from seed_envs.terminal import ARROWS, Screen, has_keys, keys_of, single_keys
+from seed_envs.terminal import ARROWS, Screen, has_keys, keys_of, plain, single_keys
 from seed_envs.trajectory import StopReason
 
 Player = Callable[[Game], "str | None"]
@@ -93,7 +93,7 @@ def _play(args: argparse.Namespace) -> int:
     options = {"task_id": args.task_id, "split": args.split}
     game = Game(args.env, args.seed, options, dict(args.env_arg), not args.no_preflight)
     with contextlib.closing(game):
-        print(f"task: {game.now.info['task_id']}\ngoal: {game.now.info['goal']}\n")
+        print(plain(f"task: {game.now.info['task_id']}\ngoal: {game.now.info['goal']}\n"))
         return 0 if args.dry_run else _turns(game, screen, args.player)
 
 
@@ -111,21 +111,22 @@ def _serve(args: argparse.Namespace, replay: Path | None) -> int:
 def _replay(args: argparse.Namespace, file: Path) -> int:
     """Shows a stored episode; a person turns the pages with Enter, "<" goes back."""
     episode, screen = Episodes(file)[args.episode], Screen(args.picture)
-    print(f"{episode.title}\ngoal: {episode.goal}\n")
+    print(plain(f"{episode.title}\ngoal: {episode.goal}\n"))
     at, asked = 0, sys.stdin.isatty() and sys.stdout.isatty()
     while at < len(episode.turns):
         turn = episode.turns[at]
         print(f"-- turn {at + 1} of {len(episode.turns)}")
         screen.show({"text": turn.observation, "image": None if turn.picture is None else _pixels(turn.picture)}, "")
         if turn.reply:
-            print(f"reply: {turn.reply}\n> {turn.action or '(none)'}")
+            print(plain(f"reply: {turn.reply}\n> {turn.action or '(none)'}"))
         if turn.refusal:
-            print(f"[invalid: {turn.refusal}]")
+            print(plain(f"[invalid: {turn.refusal}]"))
         word = _line("Enter goes on, < back, q leaves: ") if asked and at + 1 < len(episode.turns) else ""
         if word is None or word == "q":
             return INCOMPLETE
         at = max(0, at - 1) if word == UNDO else at + 1
-    print(f"\n{'solved' if episode.success else 'not solved'}" + (f"; skill: {episode.skill}" if episode.skill else ""))
+    skill = f"; skill: {episode.skill}" if episode.skill else ""
+    print(plain(f"\n{'solved' if episode.success else 'not solved'}{skill}"))
     return 0
 
 
@@ -199,7 +200,8 @@ def _human(screen: Screen, game: Game) -> str | None:
     while True:
         line = _line("> ")
         if line == LIST:
-            print("\n".join(game.now.info["admissible_actions"] or ["(this environment has no list of actions)"]))
+            actions = game.now.info["admissible_actions"] or ["(this environment has no list of actions)"]
+            print(plain("\n".join(actions)))
         elif line is None or not _helped(line, game, screen):
             return line
 
@@ -216,7 +218,7 @@ def _helped(word: str, game: Game, screen: Screen) -> bool:
     """Gives a hint or takes the last action back, if that is what the person wants."""
     if word == HINT:
         action, reason = game.hint()
-        print(f"hint: {action}" if action else f"no hint: {reason}")
+        print(plain(f"hint: {action}" if action else f"no hint: {reason}"))
     elif word == UNDO:
         reason = game.undo()
         print(f"[{reason or 'taken back'}]")

@@ -40,6 +40,14 @@ def keys_of(actions: Sequence[str] | None) -> dict[str, str]:
     return found if wanted and set(found.values()) == wanted else {}
 
 
+def plain(text: str) -> str:
+    """A text whose control characters a terminal shows and does not obey; line feeds and tabs stay.
+
+    What models and shops write is not trusted: an escape sequence can clear the screen, or change its title.
+    """
+    return "".join(sign if sign.isprintable() or sign in "\n\t" else repr(sign)[1:-1] for sign in text)
+
+
 def has_keys() -> bool:
     """Whether single keys can be read: standard input is a terminal of the POSIX kind."""
     try:
@@ -132,6 +140,6 @@ class Screen:
             from PIL import Image
 
             Image.fromarray(pixels).save(self._file)
-        print(text)
+        print(plain(text))
         if refusal and refusal not in text:
-            print(f"[invalid: {refusal}]")
+            print(f"[invalid: {plain(refusal)}]")

@@ -14,8 +14,9 @@ from seed_envs.preflight import check_folder
 from seed_envs.redaction import redact
 from seed_envs.tables import number
 from seed_trainer.errors import UserError
-from seed_trainer.settings.arguments import RECIPE_HELP, CheckArguments, EnvArguments, SEEDScriptArguments, json_object
+from seed_trainer.settings.arguments import RECIPE_HELP, CheckArguments, EnvArguments, json_object
 from seed_trainer.settings.options import option
+from seed_trainer.settings.quick import fields_of_rl
 from seed_trainer.settings.recipes import DATA_RECIPES
 from seed_trainer.settings.resolve import resolve
 
@@ -73,17 +74,13 @@ class DataArguments(EnvArguments, CheckArguments):
 
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
-    from trl import ModelConfig
-
-    from seed_trainer.settings.config import SEEDConfig
-
     args = resolve(
         argv,
         [DataArguments],
         "Collect episodes and hindsight skills; --config takes the files of `seed-train rl` too.",
         DATA_RECIPES,
         "seed-train data",
-        foreign=(SEEDScriptArguments, SEEDConfig, ModelConfig),
+        foreign=fields_of_rl(),
         renamed={"train_split": "split", "skill_analyzer": "analyzer"},
     ).parts[0]
     if not args.output_dir:

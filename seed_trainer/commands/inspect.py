@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from seed_envs.terminal import plain
 from seed_trainer.errors import UserError
-from seed_trainer.settings.arguments import EnvArguments, SEEDScriptArguments
+from seed_trainer.settings.arguments import EnvArguments
 from seed_trainer.settings.options import option
+from seed_trainer.settings.quick import fields_of_rl
 from seed_trainer.settings.resolve import resolve
 
 
@@ -28,20 +30,16 @@ class InspectArguments(EnvArguments):
 
 def main(argv: Sequence[str]) -> int:
     """Run the command: the oracle plays one episode, whose texts are printed."""
-    from trl import ModelConfig
-
-    from seed_trainer.settings.config import SEEDConfig
-
     args = resolve(
         argv,
         [InspectArguments],
         "Show the texts of a configuration; --config takes those of `seed-train rl` too.",
         prog="seed-train inspect",
-        foreign=(SEEDScriptArguments, SEEDConfig, ModelConfig),
+        foreign=fields_of_rl(),
         renamed={"train_split": "split", "skill_analyzer": "analyzer"},
     ).parts[0]
     for title, text in sections(args):
-        print(f"===== {title}\n{text}\n")
+        print(plain(f"===== {title}\n{text}\n"))
     return 0
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import ast
 import importlib.util
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from seed_trainer.errors import UserError
+from seed_trainer.settings.arguments import SEEDScriptArguments
 from seed_trainer.settings.options import SEEDOptions
 from seed_trainer.settings.recipes import RECIPES
 from seed_trainer.settings.resolve import Layers, flag_value, make_parser, read_layers
@@ -61,6 +62,12 @@ def library_fields(sources: Sequence[str]) -> set[str]:
             nodes = (node.target for node in ast.walk(tree) if isinstance(node, ast.AnnAssign))
             found.update(target.id for target in nodes if isinstance(target, ast.Name))
     return found
+
+
+def fields_of_rl() -> set[str]:
+    """Names of all fields that a configuration of ``seed-train rl`` may hold."""
+    own = {item.name for part in (SEEDScriptArguments, SEEDOptions) for item in fields(part)}
+    return own | library_fields((*GRPO_SOURCES, MODEL_SOURCE))
 
 
 def look(

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -139,7 +139,7 @@ def resolve(
     description: str = "",
     recipes: Mapping[str, Mapping[str, Any]] = RECIPES,
     prog: str = "seed-train",
-    foreign: Sequence[Any] = (),
+    foreign: Collection[str] = (),
     renamed: Mapping[str, str] | None = None,
 ) -> Resolved:
     """Parse a command line into dataclasses.
@@ -150,7 +150,7 @@ def resolve(
         description: For ``--help``.
         recipes: What ``recipe`` may name.
         prog: Program and command, for ``--help``.
-        foreign: Dataclasses of another command whose configuration files may be given too; their fields are left out.
+        foreign: Fields of another command whose configuration files may be given too; they are left out.
         renamed: What a field of such a file is called here.
 
     Raises:
@@ -222,7 +222,7 @@ def read_layers(
     argv: Sequence[str],
     known: Sequence[str],
     recipes: Mapping[str, Mapping[str, Any]] = RECIPES,
-    foreign: Sequence[Any] = (),
+    foreign: Collection[str] = (),
     renamed: Mapping[str, str] | None = None,
 ) -> Layers:
     """Read configuration and presets of a command line, and check every name in it.
@@ -264,10 +264,10 @@ def _take_token(part: Any) -> None:
 
 
 def _own(
-    values: dict[str, Any], known: Sequence[str], foreign: Sequence[Any], renamed: Mapping[str, str]
+    values: dict[str, Any], known: Sequence[str], foreign: Collection[str], renamed: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return what another command's file says about our fields, with its recipe and method where we know neither."""
-    other = {item.name for part in foreign for item in dataclasses.fields(part)} - set(known)
+    other = set(foreign) - set(known)
     try:
         recipe = lookup(RECIPES, str(values.get("recipe") or "paper"), "recipe")
         method = METHODS.find(str(values.get("method") or "seed")).fields

@@ -169,3 +169,14 @@ def test_wrong_requests_are_one_line(tmp_path, capsys):
         assert main(arguments) == 2
         complaint = capsys.readouterr().err
         assert message in complaint and complaint.count("\n") == 1
+
+
+def test_text_of_models_and_shops_does_not_command_the_terminal(capsys, monkeypatch, tmp_path):
+    file, spell = tmp_path / "episodes.jsonl", "\x1b[2J\x1b]0;mine\x07\r\x9b1A"
+    turn = {"observation": spell, "reply": spell, "action": spell, "valid": False, "reason": spell}
+    file.write_text(json.dumps({**TRAINED, "goal": spell, "skill": spell, "turns": [turn]}) + "\n")
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert main(["--replay", str(file)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("\\x1b[2J") == 6, "goal, observation, reply, action, reason, skill"
+    assert all(sign.isprintable() or sign == "\n" for sign in printed)
