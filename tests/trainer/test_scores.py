@@ -77,8 +77,8 @@ def test_the_recorded_gate_is_the_trained_one(
             left.remove(nearest)
     if kind == "permuted":
         for push, student, teacher, entropy in trained.values():
-            gates = own_gate(kind, student, teacher, entropy)
-            torch.testing.assert_close(push, gates.roll(len(gates) // 2), atol=1e-5, rtol=0)
+            asked = own_gate(kind, student, teacher, entropy)
+            torch.testing.assert_close(push, asked.roll(len(asked) // 2), atol=1e-5, rtol=0)
     elif kind != "centered":
         for push, student, teacher, entropy in trained.values():
             torch.testing.assert_close(push, own_gate(kind, student, teacher, entropy), atol=1e-5, rtol=0)
