@@ -71,8 +71,9 @@ def sections(args: InspectArguments) -> list[tuple[str, str]]:
         raise UserError(str(error)) from None
     finally:
         player.close()
-    if episode.error is not None:
-        raise UserError(f"the oracle's episode ended: {episode.error.message}; try another --seed or --task_id")
+    if episode.error is not None or not episode.stop_reason.scored:
+        why = episode.stop_reason.value if episode.error is None else episode.error.message
+        raise UserError(f"the oracle's episode ended: {why}; try another --seed or --task_id")
     turn = min(1, episode.num_steps - 1) if args.turn == -1 else args.turn
     if not 0 <= turn < episode.num_steps:
         raise UserError(f"turn={turn}, but the oracle's episode has {episode.num_steps} turn(s), counted from 0")

@@ -63,9 +63,9 @@ def test_one_update_with_pictures_changes_language_and_vision_weights(
     asked: list[str] = []
 
     def write_for_it(
-        self: SkillWriter, episodes: Sequence[Trajectory], outcomes: Sequence[Outcome]
+        self: SkillWriter, episodes: Sequence[Trajectory], outcomes: Sequence[Outcome], purpose: str
     ) -> list[HindsightSkill]:
-        asked.extend(skill.reason for skill in write(self, episodes, outcomes))
+        asked.extend(skill.reason for skill in write(self, episodes, outcomes, purpose))
         return [HindsightSkill(annotate(episode)) for episode in episodes]
 
     monkeypatch.setattr(SkillWriter, "write", write_for_it)
