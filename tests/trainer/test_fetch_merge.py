@@ -32,7 +32,7 @@ def test_a_merged_adapter_says_what_adapter_and_base_say(tmp_path: Path, capsys:
     word_tokenizer().save_pretrained(base)
     config = peft.LoraConfig(r=4, target_modules="all-linear", init_lora_weights=False)
     tuned = peft.get_peft_model(AutoModelForCausalLM.from_pretrained(base), config)
-    tuned.save_pretrained(adapter)
+    tuned.save_pretrained(str(adapter))
     assert main(["merge", str(adapter), "--output_dir", str(merged)]) == 0
     ids = torch.arange(4, 12)[None]
     with torch.no_grad():
