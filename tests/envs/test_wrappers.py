@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seed_envs
+from seed_envs import profiles
 from seed_envs.chat import build_messages, user_message
 from seed_envs.errors import EpisodeEnded, UnknownEnvironment, UnknownOption, UnknownProfile
 from seed_envs.integrations.episode import Episode
@@ -31,7 +32,7 @@ def stack(profile=WINDOW, limit=6, penalty=0.1, scale=10.0):
     return Prompt(HistoryWindow(env, profile.history), profile, limit)
 
 
-TAGS = ActionFormat("tags", lower=True, require_think=True, refuse_cjk=True, fallback_tail=30)
+TAGS = replace(profiles.TAGS, fallback_tail=30)
 
 
 @pytest.mark.parametrize(
