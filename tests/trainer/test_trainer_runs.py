@@ -185,6 +185,8 @@ def test_every_method_trains(make_trainer: TrainerFactory, library: str, name: s
         "stale(1)",
         "stale(inf)",
         "stale_text(1)",
+        "shuffled_family",
+        "sibling_won",
         "sibling_lost",
         "own_goal_names",
         "own_unnamed",
